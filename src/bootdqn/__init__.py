@@ -1,0 +1,42 @@
+"""bootdqn: Bootstrapped DQN that explores by the expected value of information.
+
+The formulas (`gain`, `evoi`, `ucb`, `ids`, `vote`, `vote_diversity`) take Q-values of shape (..., K heads, A actions)
+as a NumPy, PyTorch or JAX array. The strategies put them to work. Importing this package also registers
+`bootdqn/DeepSea-v0` with Gymnasium.
+"""
+
+from bootdqn.envs.registration import register_environments
+from bootdqn.exploration.information import evoi, gain, ids, ucb
+from bootdqn.exploration.strategies import (
+    Evoi,
+    Gain,
+    Greedy,
+    Ids,
+    Strategy,
+    Ucb,
+    format_strategy,
+    parse_strategy,
+)
+from bootdqn.exploration.voting import VoteDiversity, vote, vote_diversity
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Evoi",
+    "Gain",
+    "Greedy",
+    "Ids",
+    "Strategy",
+    "Ucb",
+    "VoteDiversity",
+    "evoi",
+    "format_strategy",
+    "gain",
+    "ids",
+    "parse_strategy",
+    "ucb",
+    "vote",
+    "vote_diversity",
+]
+
+register_environments()

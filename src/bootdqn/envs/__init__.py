@@ -1,0 +1,1 @@
+"""The environments: DeepSea, and everything that makes one from a configuration."""

@@ -1,0 +1,66 @@
+"""The one place that looks at what kind of array it was given.
+
+Every formula of this package accepts NumPy, PyTorch and JAX arrays through the array API standard and gives back
+the same kind, on the same device. Only static facts (rank, shape, type) are checked here, never values, so the
+formulas can be traced by `jax.jit`, `torch.compile(fullgraph=True)` and `torch.func.vmap`.
+"""
+
+import sys
+from typing import Any
+
+Array = Any
+"""An array of any library that `array_api_compat` knows; static typing has no name for "the same kind"."""
+
+
+def namespace_of_q(q: Array, *, min_actions: int = 1) -> Any:
+    """Return the array namespace of Q-values `q` of shape (..., K, A), after checking that they are Q-values.
+
+    Args:
+        q: Floating-point array (..., K, A).
+        min_actions: The fewest actions for which the caller's formula is defined.
+
+    Raises:
+        TypeError: `q` is not an array, or not of a real floating-point type.
+        ValueError: `q` has fewer than two axes, no head, or fewer than `min_actions` actions.
+    """
+    xp = _namespace(q)
+    if not xp.isdtype(q.dtype, "real floating"):
+        raise TypeError(f"q must hold real floating-point numbers, got dtype {q.dtype}; convert it first")
+    if q.ndim < 2:
+        raise ValueError(f"q must have shape (..., K heads, A actions), got shape {tuple(q.shape)}")
+    num_heads, num_actions = q.shape[-2:]
+    if num_heads < 1:
+        raise ValueError(f"q must have at least 1 head, got shape {tuple(q.shape)} (..., K heads, A actions)")
+    if num_actions < min_actions:
+        raise ValueError(f"this needs at least {min_actions} actions, got {num_actions} in q of shape {tuple(q.shape)}")
+    return xp
+
+
+def one_hot(index: Array, depth: int, xp: Any) -> Array:
+    """Return a boolean array (..., depth) that is true where the last axis equals `index` (...)."""
+    return xp.arange(depth, dtype=index.dtype, device=device_of(index)) == index[..., None]
+
+
+def device_of(x: Array) -> Any:
+    """Return the device to make a companion of `x` on: none for an array that JAX traces, which has no device."""
+    return getattr(x, "device", None)
+
+
+def population_variance(x: Array, axis: int, xp: Any) -> Array:
+    """Return the variance over `axis`, divided by the count and not by the count less one."""
+    return xp.var(x, axis=axis, correction=0)
+
+
+def _namespace(x: Array) -> Any:
+    """Return the array API namespace of `x`. PyTorch has none of its own, array-api-compat supplies it.
+
+    `array_api_compat.array_namespace` would do all of this, but its caches make `torch.compile` warn.
+    """
+    if hasattr(x, "__array_namespace__"):
+        return x.__array_namespace__()
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        from array_api_compat import torch as namespace  # it imports PyTorch, which not every caller has
+
+        return namespace
+    raise TypeError(f"q must be a NumPy, PyTorch or JAX array, got {type(x).__name__}")

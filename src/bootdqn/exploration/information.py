@@ -1,0 +1,108 @@
+"""What a disagreement between heads is worth: gain and EVOI, and the scores they are compared with.
+
+Notation of the docstrings: `q[k, a]` are the Q-values of one state, `m(a) = mean_k q[k, a]`, `s(a)` the population
+standard deviation over heads, `a1 = argmax_a m(a)` (the lowest index wins a tie) and `m2 = max_{a != a1} m(a)`.
+All functions work on any leading axes: `q` is (..., K, A).
+"""
+
+from typing import Literal, get_args
+
+from bootdqn.exploration.arrays import Array, namespace_of_q, one_hot, population_variance
+
+Reduction = Literal["mean", "sum"]
+
+
+def gain(q: Array) -> Array:
+    """Gain of information of every head and action (equation 1 of the paper).
+
+    What head k stands to learn if it is right and the ensemble is wrong:
+
+        gain[k, a1] = max(m2 - q[k, a1], 0)        the best action may be worse than the second best
+        gain[k, a]  = max(q[k, a] - m(a1), 0)      another action may be better than the best
+
+    Args:
+        q: Q-values (..., K, A), A >= 2.
+
+    Returns:
+        Gain (..., K, A), never negative.
+
+    Example:
+        >>> import numpy as np
+        >>> gain(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.5]]))
+        array([[0. , 0. ],
+               [0.5, 0. ],
+               [0.5, 0. ]])
+    """
+    xp = namespace_of_q(q, min_actions=2)
+    mean = xp.mean(q, axis=-2)
+    is_best = one_hot(xp.argmax(mean, axis=-1), q.shape[-1], xp)
+    best_value = xp.max(mean, axis=-1, keepdims=True)
+    second_value = xp.max(xp.where(is_best, -xp.inf, mean), axis=-1, keepdims=True)
+    undervalued_best = second_value[..., None, :] - q
+    overvalued_other = q - best_value[..., None, :]
+    return xp.clip(xp.where(is_best[..., None, :], undervalued_best, overvalued_other), 0, None)
+
+
+def evoi(q: Array, reduce: Reduction = "mean") -> Array:
+    """Expected value of information of every action: the gain averaged over heads (equation 2 of the paper).
+
+    Args:
+        q: Q-values (..., K, A), A >= 2.
+        reduce: `"mean"` is equation 2; `"sum"` is what the paper uses on DeepSea.
+
+    Returns:
+        EVOI (..., A), never negative.
+
+    Example:
+        >>> import numpy as np
+        >>> evoi(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.5]]), reduce="sum")
+        array([1., 0.])
+    """
+    check_reduction(reduce)
+    xp = namespace_of_q(q, min_actions=2)
+    return (xp.mean if reduce == "mean" else xp.sum)(gain(q), axis=-2)
+
+
+def check_reduction(reduce: str) -> None:
+    """Raise a ValueError unless `reduce` is one of `Reduction`."""
+    if reduce not in get_args(Reduction):
+        raise ValueError(f"reduce must be one of {', '.join(get_args(Reduction))}; got {reduce!r}")
+
+
+def ucb(q: Array, scale: float = 1.0) -> Array:
+    """Upper confidence bound `m(a) + scale * s(a)` (Chen et al. 2017).
+
+    Args:
+        q: Q-values (..., K, A).
+        scale: How many standard deviations of optimism.
+
+    Returns:
+        Scores (..., A), higher is better.
+    """
+    xp = namespace_of_q(q)
+    return xp.mean(q, axis=-2) + scale * population_variance(q, -2, xp) ** 0.5
+
+
+def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Array:
+    """Information-directed sampling score `-D(a)^2 / I(a)` (DQN-IDS, Nikolov et al. 2019).
+
+    With `l = regret_scale` and `rho2 = noise_variance`:
+
+        D(a) = max_b (m(b) + l s(b)) - (m(a) - l s(a))       the regret action a may cost
+        I(a) = log(1 + s(a)^2 / rho2) + 1e-5                 the information it may bring
+
+    Args:
+        q: Q-values (..., K, A).
+        regret_scale: Width of the confidence interval, in standard deviations.
+        noise_variance: Variance of the return that no data removes.
+
+    Returns:
+        Scores (..., A), higher is better.
+    """
+    xp = namespace_of_q(q)
+    mean = xp.mean(q, axis=-2)
+    variance = population_variance(q, -2, xp)
+    width = regret_scale * variance**0.5
+    regret = xp.max(mean + width, axis=-1, keepdims=True) - (mean - width)
+    information = xp.log1p(variance / noise_variance) + 1e-5
+    return -(regret**2) / information

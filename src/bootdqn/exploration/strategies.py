@@ -1,0 +1,201 @@
+"""The strategies: frozen parameters and one formula each, from Q-values (..., K, A) to scores (..., A).
+
+A new strategy is one function in `information` (or here), one frozen dataclass below, and one line in `STRATEGIES`.
+`head` is the active head: an int, or an integer array (...) with one head for every state of q's leading axes.
+"""
+
+import difflib
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar, Protocol, cast, get_args, get_type_hints
+
+import numpy as np
+
+from bootdqn.exploration.arrays import Array, device_of, namespace_of_q
+from bootdqn.exploration.information import Reduction, check_reduction, evoi, gain, ids, ucb
+
+
+class Strategy(Protocol):
+    """What the agent needs of a strategy. The parameters are the fields of a frozen dataclass."""
+
+    name: ClassVar[str]
+    """The word that stands for it on the command line."""
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def scores(self, q: Array, head: int | Array) -> Array:
+        """Return a score (..., A) for every action; the highest is chosen."""
+        ...
+
+    def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:
+        """Return the chosen actions (...). Only a strategy that draws uses `rng`."""
+        ...
+
+
+class _HighestScore:
+    """`select` for strategies that do not draw: the action with the highest score, the lowest index on a tie."""
+
+    def select(self: Strategy, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002 - part of the signature
+        """Return the actions (...) with the highest score."""
+        xp = namespace_of_q(q)
+        return xp.argmax(self.scores(q, head), axis=-1)
+
+
+@dataclass(frozen=True)
+class Greedy(_HighestScore):
+    """BootDQN: the active head's own Q-values, `q[h, a]`."""
+
+    name: ClassVar[str] = "greedy"
+
+    def scores(self, q: Array, head: int | Array) -> Array:
+        """Return `q[h, a]`."""
+        return of_head(q, head)
+
+
+@dataclass(frozen=True)
+class Ucb(_HighestScore):
+    """BootDQN-UCB: mean and spread of the ensemble, `m(a) + scale * s(a)`; there is no active head."""
+
+    name: ClassVar[str] = "ucb"
+    scale: float = 1.0
+    """How many standard deviations of optimism; 1 is the paper."""
+
+    def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
+        """Return `m(a) + scale * s(a)`."""
+        return ucb(q, self.scale)
+
+
+@dataclass(frozen=True)
+class Gain(_HighestScore):
+    """BootDQN-Gain: the active head's Q-values and its own gain, `q[h, a] + scale * gain[h, a]`."""
+
+    name: ClassVar[str] = "gain"
+    scale: float = 1.0
+    """Weight of the gain; 1 is the paper."""
+
+    def scores(self, q: Array, head: int | Array) -> Array:
+        """Return `q[h, a] + scale * gain[h, a]`."""
+        return of_head(q + self.scale * gain(q), head)
+
+
+@dataclass(frozen=True)
+class Evoi(_HighestScore):
+    """BootDQN-EVOI: the active head's Q-values and the gain of all heads, `q[h, a] + scale * reduce_k gain[k, a]`."""
+
+    name: ClassVar[str] = "evoi"
+    reduce: Reduction = "mean"
+    """How the heads' gains are put together; the paper takes the mean on Atari and the sum on DeepSea."""
+    scale: float = 1.0
+    """Weight of the EVOI; 1 is the paper."""
+
+    def __post_init__(self) -> None:
+        check_reduction(self.reduce)
+
+    def scores(self, q: Array, head: int | Array) -> Array:
+        """Return `q[h, a] + scale * evoi(a)`."""
+        return of_head(q, head) + self.scale * evoi(q, self.reduce)
+
+
+@dataclass(frozen=True)
+class Ids(_HighestScore):
+    """DQN-IDS: the least squared regret per bit of information; there is no active head."""
+
+    name: ClassVar[str] = "ids"
+    regret_scale: float = 0.1
+    """Width of the confidence interval in standard deviations (lambda of Nikolov et al.)."""
+    noise_variance: float = 1.0
+    """Variance of the return that no data removes (rho squared of Nikolov et al.)."""
+
+    def __post_init__(self) -> None:
+        if not self.noise_variance > 0:
+            raise ValueError(f"noise_variance must be positive, got {self.noise_variance}")
+
+    def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
+        """Return `-D(a)^2 / I(a)`."""
+        return ids(q, self.regret_scale, self.noise_variance)
+
+
+STRATEGIES: tuple[type[Strategy], ...] = (Greedy, Ucb, Gain, Evoi, Ids)
+
+
+def of_head(values: Array, head: int | Array) -> Array:
+    """Return the row (..., A) of `values` (..., K, A) that belongs to `head`, an int or an integer array (...).
+
+    Raises:
+        ValueError: `head` is out of range. An array that lives in PyTorch or JAX is not read to find out.
+    """
+    xp = namespace_of_q(values)
+    num_heads = values.shape[-2]
+    if isinstance(head, int | np.integer):
+        _check_head(int(head), num_heads)
+        return values[..., int(head), :]
+    if isinstance(head, np.ndarray) and head.size:
+        _check_head(int(head.min()), num_heads)
+        _check_head(int(head.max()), num_heads)
+    index = xp.asarray(head, device=device_of(values))
+    if tuple(index.shape) != tuple(values.shape[:-2]):
+        raise ValueError(
+            f"head must be an int or have one entry a state, shape {tuple(values.shape[:-2])}; got {tuple(index.shape)}"
+        )
+    return xp.take_along_axis(values, index[..., None, None], axis=-2)[..., 0, :]
+
+
+def _check_head(head: int, num_heads: int) -> None:
+    if not 0 <= head < num_heads:
+        raise ValueError(f"head must be in 0..{num_heads - 1} for an ensemble of {num_heads}, got {head}")
+
+
+def parse_strategy(text: str) -> Strategy:
+    """Read a strategy as the command line writes it: `name` or `name:parameter=value,parameter=value`.
+
+    Example:
+        >>> parse_strategy("evoi:reduce=sum")
+        Evoi(reduce='sum', scale=1.0)
+    """
+    name, _, parameters = text.partition(":")
+    by_name = {strategy.name: strategy for strategy in STRATEGIES}
+    if name not in by_name:
+        raise ValueError(f"unknown strategy {name!r}{_closest(name, by_name)}")
+    strategy = by_name[name]
+    types = get_type_hints(strategy)
+    known = [field.name for field in fields(strategy)]
+    values = {}
+    for part in parameters.split(",") if parameters else []:
+        key, separator, value = part.partition("=")
+        if not separator:
+            raise ValueError(f"write the parameters of a strategy as {name}:parameter=value, got {text!r}")
+        if key not in known:
+            raise ValueError(f"{name} has no parameter {key!r}{_closest(key, known)}")
+        if key in values:
+            raise ValueError(f"{key} is given twice in {text!r}")
+        values[key] = _parse_value(key, value, types[key])
+    return strategy(**values)
+
+
+def format_strategy(strategy: Strategy) -> str:
+    """Write a strategy as `parse_strategy` reads it, leaving out parameters that have their default value."""
+    changed = [
+        f"{field.name}={getattr(strategy, field.name)}"
+        for field in fields(strategy)
+        if getattr(strategy, field.name) != field.default
+    ]
+    return strategy.name + (":" + ",".join(changed) if changed else "")
+
+
+def _parse_value(key: str, text: str, kind: Any) -> Any:
+    if kind is float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"{key} must be a number, got {text!r}") from None
+        if not np.isfinite(value):
+            raise ValueError(f"{key} must be finite, got {text!r}")
+        return value
+    choices = cast("tuple[str, ...]", get_args(kind))
+    if text not in choices:
+        raise ValueError(f"{key} must be one of {', '.join(choices)}; got {text!r}")
+    return text
+
+
+def _closest(word: str, known: Any) -> str:
+    known = list(known)
+    match = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {match[0]!r}?" if match else f"; known: {', '.join(known) or 'none'}"
