@@ -1,0 +1,36 @@
+"""The actor: a strategy and the active heads, one for each environment."""
+
+import numpy as np
+
+from bootdqn.agent.config import ActorConfig
+from bootdqn.common.specs import Array
+from bootdqn.exploration.strategies import Greedy, parse_strategy
+
+
+class Actor:
+    """Chooses actions for E environments from their Q-values."""
+
+    def __init__(self, config: ActorConfig, num_envs: int, num_heads: int, rng: np.random.Generator) -> None:
+        self._config = config
+        self._strategy = parse_strategy(config.strategy)
+        self._num_heads = num_heads
+        self._rng = rng
+        self.heads = np.zeros(num_envs, np.int64)
+
+    def draw_head(self, env: int) -> None:
+        """Draw the head that `env` follows in the episode that begins."""
+        self.heads[env] = self._rng.integers(self._num_heads)
+
+    def act(self, q: Array, step: int, *, learning: bool) -> Array:
+        """Return actions (E,) for Q-values (E, K, A).
+
+        Args:
+            q: Q-values (E, K, A).
+            step: Environment steps taken before this one.
+            learning: Whether the first update has been made.
+        """
+        if not learning and self._config.before_learning == "uniform":
+            return self._rng.integers(q.shape[-1], size=len(q))
+        strategy = Greedy() if step < self._config.warmup_steps else self._strategy
+        actions: Array = strategy.select(q, self.heads, self._rng)
+        return actions

@@ -1,0 +1,55 @@
+"""The flags of acting and learning."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bootdqn.exploration.strategies import format_strategy, parse_strategy
+
+
+@dataclass(frozen=True)
+class ActorConfig:
+    """How actions are chosen."""
+
+    strategy: str = "evoi"
+    """greedy, ucb, gain, evoi or ids, with parameters as in evoi:reduce=sum or gain:scale=5."""
+    warmup_steps: int = 0
+    """For the first steps follow the active head alone, so that the heads become diverse before they are compared."""
+    before_learning: Literal["strategy", "uniform"] = "strategy"
+    """How to act before the first update: by the strategy, or uniformly at random."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strategy", format_strategy(parse_strategy(self.strategy)))
+        if self.warmup_steps < 0:
+            raise ValueError(f"--warmup-steps must not be negative, got {self.warmup_steps}")
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How the Q-networks learn."""
+
+    batch_size: int = 128
+    """Transitions in one update."""
+    learning_rate: float = 1e-3
+    """Step size of Adam."""
+    discount: float = 0.99
+    """What a reward one step later is worth."""
+    loss: Literal["squared", "huber"] = "squared"
+    """Loss of a TD error; huber has delta 1."""
+    learning_starts: int = 128
+    """First update after this many transitions."""
+    update_every: int = 1
+    """Environment steps from one update to the next."""
+    target_every: int | None = None
+    """Environment steps from one copy into the target networks to the next (None: the size of the grid on DeepSea)."""
+    engine: Literal["auto", "fused", "autograd"] = "auto"
+    """What computes an update: the compiled kernel for discrete observations, PyTorch's autograd, or the fastest."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "learning_starts", "update_every", "target_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        if not 0 < self.learning_rate < float("inf"):
+            raise ValueError(f"--learning-rate must be positive and finite, got {self.learning_rate}")
+        if not 0 <= self.discount <= 1:
+            raise ValueError(f"--discount must be in [0, 1], got {self.discount}")

@@ -1,0 +1,125 @@
+"""The learner: online and target networks, an optimiser, one update from a batch. It never sees the replay."""
+
+import copy
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bootdqn.agent.config import LearnerConfig
+from bootdqn.agent.losses import double_q_targets, head_losses, mean_owned_error, taken_values
+from bootdqn.common.specs import Array, Batch
+from bootdqn.networks.ensemble import Ensemble
+
+
+class UpdateResult(NamedTuple):
+    """What one update found."""
+
+    head_loss: Array
+    """(K,): each head's loss over the transitions it owns."""
+    td_error: Array
+    """(B,): mean absolute TD error over the heads that own each transition."""
+
+
+class Learner(Protocol):
+    """What the training loop needs of a learner."""
+
+    online: Ensemble
+
+    def q_values(self, observation: Array) -> Array:
+        """Return the online Q-values (E, K, A) of observations (E, ...)."""
+        ...
+
+    def update(self, batch: Batch) -> UpdateResult:
+        """Take one gradient step."""
+        ...
+
+    def copy_to_target(self) -> None:
+        """Make the target networks equal to the online ones."""
+        ...
+
+    def get_state(self) -> dict[str, Array]:
+        """Return every array that learning depends on, by name."""
+        ...
+
+    def set_state(self, state: dict[str, Array]) -> None:
+        """Continue exactly from what `get_state` returned."""
+        ...
+
+
+class AutogradLearner:
+    """Learns any ensemble with PyTorch's autograd and Adam, on any device."""
+
+    def __init__(self, config: LearnerConfig, ensemble: Ensemble, device: str = "cpu") -> None:
+        self._config = config
+        self._device = torch.device(device)
+        self.online = ensemble.to(self._device)
+        self._target = copy.deepcopy(self.online).requires_grad_(False)
+        self._optimizer = torch.optim.Adam(self.online.parameters(), lr=config.learning_rate, fused=True)
+
+    def q_values(self, observation: Array) -> Array:
+        """Return the online Q-values (E, K, A) of observations (E, ...)."""
+        with torch.inference_mode():
+            q: Array = self.online(self._to_device(observation)).cpu().numpy()
+        return q
+
+    def update(self, batch: Batch) -> UpdateResult:
+        """Take one gradient step on the mean over heads of the masked losses."""
+        mask, weight = self._to_device(batch.mask), self._to_device(batch.weight)
+        td_error = self._td_errors(batch)
+        losses = head_losses(td_error, mask, weight, self._config.loss)
+        self._optimizer.zero_grad(set_to_none=True)
+        losses.mean().backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        errors = mean_owned_error(td_error.detach(), mask)
+        return UpdateResult(losses.detach().cpu().numpy(), errors.cpu().numpy())
+
+    def copy_to_target(self) -> None:
+        """Make the target networks equal to the online ones."""
+        self._target.load_state_dict(self.online.state_dict())
+
+    def get_state(self) -> dict[str, Array]:
+        """Return online and target parameters, Adam's two moments and its step count."""
+        state = {f"online.{name}": value for name, value in self.online.state_dict().items()}
+        state |= {f"target.{name}": value for name, value in self._target.state_dict().items()}
+        for name, parameter in self.online.named_parameters():
+            adam = self._optimizer.state.get(parameter, {})
+            state[f"first_moment.{name}"] = adam.get("exp_avg", torch.zeros_like(parameter))
+            state[f"second_moment.{name}"] = adam.get("exp_avg_sq", torch.zeros_like(parameter))
+            state["adam_steps"] = adam.get("step", torch.zeros(())).to(torch.int64)
+        return {name: value.detach().cpu().numpy().copy() for name, value in state.items()}
+
+    def set_state(self, state: dict[str, Array]) -> None:
+        """Continue exactly from what `get_state` returned."""
+        tensors = {name: torch.from_numpy(value.copy()) for name, value in state.items()}
+        self.online.load_state_dict(_below("online.", tensors))
+        self._target.load_state_dict(_below("target.", tensors))
+        for name, parameter in self.online.named_parameters():
+            self._optimizer.state[parameter] = {
+                "step": tensors["adam_steps"].to(torch.float32),
+                "exp_avg": tensors[f"first_moment.{name}"].to(self._device),
+                "exp_avg_sq": tensors[f"second_moment.{name}"].to(self._device),
+            }
+
+    def _td_errors(self, batch: Batch) -> Tensor:
+        next_observation = self._to_device(batch.next_observation)
+        with torch.no_grad():
+            targets = double_q_targets(
+                self._to_device(batch.reward),
+                self._to_device(batch.discount),
+                self.online(next_observation),
+                self._target(next_observation),
+            )
+        q = self.online(self._to_device(batch.observation))
+        return taken_values(q, self._to_device(batch.action)) - targets
+
+    def _to_device(self, array: Array) -> Tensor:
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        if self._device.type == "cuda":
+            return tensor.pin_memory().to(self._device, non_blocking=True)
+        return tensor.to(self._device)
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,58 @@
+"""The learning rule as pure functions (Algorithm 1 of the paper, lines 10 to 13).
+
+Shapes: B transitions, K heads, A actions; Q-values are (B, K, A).
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def double_q_targets(reward: Tensor, discount: Tensor, next_online: Tensor, next_target: Tensor) -> Tensor:
+    """Return every head's double-DQN target `r + discount * Qtarget_h(s', argmax_a Q_h(s', a))`.
+
+    Args:
+        reward: (B,).
+        discount: (B,), 0 after a terminated transition.
+        next_online: Online Q-values of the next observations (B, K, A); they choose the action.
+        next_target: Target Q-values of the same (B, K, A); they value it.
+
+    Returns:
+        Targets (B, K).
+    """
+    chosen = next_online.argmax(dim=-1, keepdim=True)
+    value = next_target.gather(-1, chosen)[..., 0]
+    return reward[:, None] + discount[:, None] * value
+
+
+def taken_values(q: Tensor, action: Tensor) -> Tensor:
+    """Return the Q-values (B, K) of the actions (B,) that were taken, from `q` (B, K, A)."""
+    return q.gather(-1, action[:, None, None].expand(*q.shape[:-1], 1))[..., 0]
+
+
+def head_losses(td_error: Tensor, mask: Tensor, weight: Tensor, kind: str) -> Tensor:
+    """Return each head's loss over the transitions it owns: `sum_b mask * weight * loss / max(1, sum_b mask)`.
+
+    The ensemble's loss is the mean of these over heads.
+
+    Args:
+        td_error: Value less target (B, K).
+        mask: Which head owns which transition (B, K), bool.
+        weight: Importance weights (B,).
+        kind: `"squared"` or `"huber"` (delta 1).
+
+    Returns:
+        Losses (K,).
+    """
+    if kind == "squared":
+        loss = td_error.square()
+    else:
+        loss = functional.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
+    owned = mask.to(td_error.dtype)
+    return (loss * owned * weight[:, None]).sum(dim=0) / owned.sum(dim=0).clamp(min=1)
+
+
+def mean_owned_error(td_error: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean absolute TD error (B,) over the heads that own each transition; 0 where none does."""
+    owned = mask.to(td_error.dtype)
+    return (td_error.abs() * owned).sum(dim=1) / owned.sum(dim=1).clamp(min=1)

@@ -1,0 +1,355 @@
+"""One update of K small networks on discrete observations, compiled: forward, double-DQN, backward, Adam.
+
+It computes what `AutogradLearner` computes for independent networks of two hidden layers, and is tested equal to it
+up to rounding. It is many times faster because it does less:
+
+- a head's pass covers only the transitions its mask owns, and each *distinct* observation among them once: equal
+  observations have equal values, and their gradients add up before the backward pass;
+- target Q-values are kept until the next target copy, so each observation's is computed once between two copies;
+- the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam still moves a row that
+  ever had a gradient (its moments decay), and never one that had none, so those are skipped exactly;
+- everything of one head is done while its weights are in the cache.
+
+Numba compiles this when first used and keeps the machine code; no compiler needs to be installed.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from bootdqn.common.specs import Array
+
+_FLOAT = np.float32
+_compiled = numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
+
+
+class Weights(NamedTuple):
+    """The parameters of K networks with two hidden layers of H1 and H2 units, or one of Adam's moments of them."""
+
+    table: Array
+    """(K, S, H1): the first layer, one row an observation."""
+    table_bias: Array
+    """(K, H1)"""
+    hidden: Array
+    """(K, H1, H2)"""
+    hidden_bias: Array
+    """(K, H2)"""
+    output: Array
+    """(K, H2, A)"""
+    output_bias: Array
+    """(K, A)"""
+
+
+class AdamStep(NamedTuple):
+    """Adam's numbers for one step: PyTorch's defaults, with the bias corrections of the step worked in."""
+
+    beta1: np.float32
+    beta2: np.float32
+    epsilon: np.float32
+    step_size: np.float32
+    """Learning rate over (1 - beta1^t)."""
+    root_scale: np.float32
+    """1 / sqrt(1 - beta2^t)."""
+
+
+def adam_step(learning_rate: float, step: int, beta1: float = 0.9, beta2: float = 0.999) -> AdamStep:
+    """Return Adam's numbers for its `step`-th step, counted from 1."""
+    return AdamStep(
+        beta1=_FLOAT(beta1),
+        beta2=_FLOAT(beta2),
+        epsilon=_FLOAT(1e-8),
+        step_size=_FLOAT(learning_rate / (1 - beta1**step)),
+        root_scale=_FLOAT(1 / (1 - beta2**step) ** 0.5),
+    )
+
+
+@_compiled
+def q_of(weights: Weights, observation: Array, q: Array) -> None:
+    """Write the Q-values (E, K, A) of observations (E,) into `q`."""
+    count = observation.shape[0]
+    num_heads, _, width1 = weights.table.shape
+    layer1 = np.empty((count, width1), _FLOAT)
+    layer2 = np.empty((count, weights.hidden.shape[2]), _FLOAT)
+    values = np.empty((count, q.shape[2]), _FLOAT)
+    for k in range(num_heads):
+        _forward(weights, k, observation, layer1, layer2, values)
+        q[:, k] = values
+
+
+@_compiled
+def update(
+    online: Weights,
+    target: Weights,
+    first_moment: Weights,
+    second_moment: Weights,
+    target_q: Array,
+    target_known: Array,
+    touched: Array,
+    observation: Array,
+    action: Array,
+    reward: Array,
+    discount: Array,
+    next_observation: Array,
+    mask: Array,
+    weight: Array,
+    huber: bool,
+    adam: AdamStep,
+    head_loss: Array,
+    td_error: Array,
+) -> None:
+    """Take one gradient step of every head, in place.
+
+    Args:
+        online: Parameters to learn; changed.
+        target: Parameters of the target networks.
+        first_moment: Adam's running mean of gradients; changed.
+        second_moment: Adam's running mean of squared gradients; changed.
+        target_q: Target Q-values (K, S, A) known since the last target copy; completed.
+        target_known: Which of them are known (K, S), bool; completed.
+        touched: Which rows of the table ever had a gradient (K, S), bool; completed.
+        observation: (B,).
+        action: (B,).
+        reward: (B,).
+        discount: (B,), 0 after a terminated transition.
+        next_observation: (B,), read only where `discount` is not 0.
+        mask: (B, K) bool.
+        weight: (B,) importance weights.
+        huber: Huber loss with delta 1 instead of the squared one.
+        adam: Adam's numbers for this step.
+        head_loss: (K,), written.
+        td_error: (B,), written: mean absolute TD error over the heads that own the transition.
+    """
+    num_heads, num_values, width1 = online.table.shape
+    width2, num_actions = online.output.shape[1:]
+    batch = observation.shape[0]
+    rows = np.empty(2 * batch, np.int64)
+    place = np.full(num_values, -1, np.int64)
+    layer1 = np.empty((2 * batch, width1), _FLOAT)
+    layer2 = np.empty((2 * batch, width2), _FLOAT)
+    q = np.empty((2 * batch, num_actions), _FLOAT)
+    q_gradient = np.empty((batch, num_actions), _FLOAT)
+    td_error[:] = 0
+    for k in range(num_heads):
+        _complete_target_q(target, k, discount, next_observation, mask, rows, layer1, layer2, q, target_q, target_known)
+        learned, count = _distinct_rows(k, observation, discount, next_observation, mask, rows, place)
+        _forward(online, k, rows[:count], layer1, layer2, q)
+        head_loss[k] = _loss_gradient(
+            k, q, target_q, observation, action, reward, discount, next_observation, mask, weight, huber, place,
+            q_gradient[:learned], td_error,
+        )  # fmt: skip
+        _learn(
+            online, first_moment, second_moment, k, rows[:learned], place, learned,
+            layer1[:learned], layer2[:learned], q_gradient[:learned], touched, adam,
+        )  # fmt: skip
+        for u in range(count):
+            place[rows[u]] = -1
+    for b in range(batch):
+        owners = 0
+        for k in range(num_heads):
+            owners += mask[b, k]
+        td_error[b] /= max(owners, 1)
+
+
+@_compiled
+def _forward(weights: Weights, k: int, rows: Array, layer1: Array, layer2: Array, q: Array) -> None:
+    """Pass the observations `rows` through network k; the leading part of each buffer is written."""
+    count = rows.shape[0]
+    table, bias1 = weights.table[k], weights.table_bias[k]
+    for u in range(count):
+        row = rows[u]
+        for j in range(table.shape[1]):
+            layer1[u, j] = max(table[row, j] + bias1[j], _FLOAT(0))
+    np.dot(layer1[:count], weights.hidden[k], layer2[:count])
+    bias2 = weights.hidden_bias[k]
+    for u in range(count):
+        for j in range(bias2.shape[0]):
+            layer2[u, j] = max(layer2[u, j] + bias2[j], _FLOAT(0))
+    np.dot(layer2[:count], weights.output[k], q[:count])
+    for u in range(count):
+        for a in range(q.shape[1]):
+            q[u, a] += weights.output_bias[k, a]
+
+
+@_compiled
+def _complete_target_q(
+    target: Weights,
+    k: int,
+    discount: Array,
+    next_observation: Array,
+    mask: Array,
+    rows: Array,
+    layer1: Array,
+    layer2: Array,
+    q: Array,
+    target_q: Array,
+    target_known: Array,
+) -> None:
+    """Compute the target Q-values of head k that this batch needs and that are not known yet."""
+    count = 0
+    for b in range(discount.shape[0]):
+        row = next_observation[b]
+        if mask[b, k] and discount[b] != 0 and not target_known[k, row]:
+            target_known[k, row] = True
+            rows[count] = row
+            count += 1
+    if count:
+        _forward(target, k, rows[:count], layer1, layer2, q)
+        for u in range(count):
+            target_q[k, rows[u]] = q[u]
+
+
+@_compiled
+def _distinct_rows(
+    k: int, observation: Array, discount: Array, next_observation: Array, mask: Array, rows: Array, place: Array
+) -> tuple[int, int]:
+    """List the distinct observations that head k needs, those it learns at first; `place` tells where each stands.
+
+    Returns:
+        How many it learns at, and how many in all.
+    """
+    count = 0
+    for b in range(observation.shape[0]):
+        row = observation[b]
+        if mask[b, k] and place[row] < 0:
+            place[row] = count
+            rows[count] = row
+            count += 1
+    learned = count
+    for b in range(observation.shape[0]):
+        row = next_observation[b]
+        if mask[b, k] and discount[b] != 0 and place[row] < 0:
+            place[row] = count
+            rows[count] = row
+            count += 1
+    return learned, count
+
+
+@_compiled
+def _loss_gradient(
+    k: int,
+    q: Array,
+    target_q: Array,
+    observation: Array,
+    action: Array,
+    reward: Array,
+    discount: Array,
+    next_observation: Array,
+    mask: Array,
+    weight: Array,
+    huber: bool,
+    place: Array,
+    q_gradient: Array,
+    td_error: Array,
+) -> np.float32:
+    """Return head k's loss; write the gradient of the ensemble's loss by its Q-values, and add up its TD errors."""
+    owned = 0
+    for b in range(observation.shape[0]):
+        owned += mask[b, k]
+    share = _FLOAT(1.0 / max(owned, 1))
+    slope_scale = share / _FLOAT(mask.shape[1])
+    q_gradient[:] = 0
+    loss = _FLOAT(0)
+    for b in range(observation.shape[0]):
+        if not mask[b, k]:
+            continue
+        goal = reward[b]
+        if discount[b] != 0:
+            row = next_observation[b]
+            goal += discount[b] * target_q[k, row, np.argmax(q[place[row]])]
+        here = place[observation[b]]
+        error = q[here, action[b]] - goal
+        td_error[b] += abs(error)
+        if not huber:
+            loss += weight[b] * error * error
+            slope = 2 * error
+        elif abs(error) < 1:
+            loss += weight[b] * _FLOAT(0.5) * error * error
+            slope = error
+        else:
+            loss += weight[b] * (abs(error) - _FLOAT(0.5))
+            slope = np.sign(error)
+        q_gradient[here, action[b]] += slope_scale * weight[b] * slope
+    return loss * share
+
+
+@_compiled
+def _learn(
+    online: Weights,
+    first_moment: Weights,
+    second_moment: Weights,
+    k: int,
+    rows: Array,
+    place: Array,
+    learned: int,
+    layer1: Array,
+    layer2: Array,
+    q_gradient: Array,
+    touched: Array,
+    adam: AdamStep,
+) -> None:
+    """Backpropagate through network k and let Adam move its parameters."""
+    gradient2 = np.dot(q_gradient, online.output[k].T)
+    _stop_where_inactive(gradient2, layer2)
+    gradient1 = np.dot(gradient2, online.hidden[k].T)
+    _stop_where_inactive(gradient1, layer1)
+    output_gradient = np.dot(layer2.T, q_gradient)
+    hidden_gradient = np.dot(layer1.T, gradient2)
+    m, v = first_moment, second_moment
+    _adam(online.output[k].ravel(), m.output[k].ravel(), v.output[k].ravel(), output_gradient.ravel(), adam)
+    _adam(online.hidden[k].ravel(), m.hidden[k].ravel(), v.hidden[k].ravel(), hidden_gradient.ravel(), adam)
+    _adam(online.output_bias[k], m.output_bias[k], v.output_bias[k], _column_sums(q_gradient), adam)
+    _adam(online.hidden_bias[k], m.hidden_bias[k], v.hidden_bias[k], _column_sums(gradient2), adam)
+    _adam(online.table_bias[k], m.table_bias[k], v.table_bias[k], _column_sums(gradient1), adam)
+    for u in range(learned):
+        touched[k, rows[u]] = True
+    for row in range(touched.shape[1]):
+        if touched[k, row]:
+            here = place[row]
+            if 0 <= here < learned:
+                _adam(online.table[k, row], m.table[k, row], v.table[k, row], gradient1[here], adam)
+            else:
+                _adam_without_gradient(online.table[k, row], m.table[k, row], v.table[k, row], adam)
+
+
+@_compiled
+def _stop_where_inactive(gradient: Array, activation: Array) -> None:
+    """Set the gradient to zero where a ReLU was not active."""
+    for u in range(gradient.shape[0]):
+        for j in range(gradient.shape[1]):
+            gradient[u, j] = gradient[u, j] if activation[u, j] > 0 else _FLOAT(0)
+
+
+@_compiled
+def _column_sums(x: Array) -> Array:
+    total = np.zeros(x.shape[1], _FLOAT)
+    for u in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            total[j] += x[u, j]
+    return total
+
+
+@_compiled
+def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, adam: AdamStep) -> None:
+    keep1, keep2 = adam.beta1, adam.beta2
+    take1, take2 = _FLOAT(1) - keep1, _FLOAT(1) - keep2
+    step_size, root_scale, epsilon = adam.step_size, adam.root_scale, adam.epsilon
+    for j in range(parameter.shape[0]):
+        slope = gradient[j]
+        first = keep1 * first_moment[j] + take1 * slope
+        second = keep2 * second_moment[j] + take2 * slope * slope
+        first_moment[j] = first
+        second_moment[j] = second
+        parameter[j] -= step_size * first / (np.sqrt(second) * root_scale + epsilon)
+
+
+@_compiled
+def _adam_without_gradient(parameter: Array, first_moment: Array, second_moment: Array, adam: AdamStep) -> None:
+    keep1, keep2 = adam.beta1, adam.beta2
+    step_size, root_scale, epsilon = adam.step_size, adam.root_scale, adam.epsilon
+    for j in range(parameter.shape[0]):
+        first = keep1 * first_moment[j]
+        second = keep2 * second_moment[j]
+        first_moment[j] = first
+        second_moment[j] = second
+        parameter[j] -= step_size * first / (np.sqrt(second) * root_scale + epsilon)

@@ -1,0 +1,109 @@
+"""The learner that runs the compiled kernel: independent networks of two hidden layers on discrete observations."""
+
+import copy
+
+import numpy as np
+
+from bootdqn.agent import tabular_kernel as kernel
+from bootdqn.agent.config import LearnerConfig
+from bootdqn.agent.learner import UpdateResult
+from bootdqn.agent.tabular_kernel import Weights
+from bootdqn.common.specs import Array, Batch
+from bootdqn.networks.ensemble import Ensemble
+from bootdqn.networks.layers import FanOutTable
+
+
+class TabularLearner:
+    """Learns in place in the parameters of a PyTorch ensemble, which stays usable as such."""
+
+    def __init__(self, config: LearnerConfig, ensemble: Ensemble) -> None:
+        self._config = config
+        self.online = ensemble
+        self._target_ensemble = copy.deepcopy(ensemble)
+        self._online = _weights(ensemble)
+        self._target = _weights(self._target_ensemble)
+        self._first_moment = Weights(*map(np.zeros_like, self._online))
+        self._second_moment = Weights(*map(np.zeros_like, self._online))
+        self._steps = 0
+        num_heads, num_values, _ = self._online.table.shape
+        self._num_actions = self._online.output.shape[-1]
+        self._touched = np.zeros((num_heads, num_values), np.bool_)
+        self._target_known = np.zeros((num_heads, num_values), np.bool_)
+        self._target_q = np.zeros((num_heads, num_values, self._num_actions), np.float32)
+
+    @staticmethod
+    def supports(ensemble: Ensemble) -> bool:
+        """Return whether the kernel knows this architecture."""
+        return len(ensemble.heads) == 3 and isinstance(ensemble.heads[0], FanOutTable)
+
+    def q_values(self, observation: Array) -> Array:
+        """Return the online Q-values (E, K, A) of observations (E,)."""
+        q = np.empty((len(observation), len(self._touched), self._num_actions), np.float32)
+        kernel.q_of(self._online, observation, q)
+        return q
+
+    def update(self, batch: Batch) -> UpdateResult:
+        """Take one gradient step on the mean over heads of the masked losses."""
+        self._steps += 1
+        head_loss = np.empty(len(self._touched), np.float32)
+        td_error = np.empty(len(batch.action), np.float32)
+        kernel.update(
+            self._online,
+            self._target,
+            self._first_moment,
+            self._second_moment,
+            self._target_q,
+            self._target_known,
+            self._touched,
+            batch.observation,
+            batch.action,
+            batch.reward,
+            batch.discount,
+            batch.next_observation,
+            batch.mask,
+            batch.weight,
+            self._config.loss == "huber",
+            kernel.adam_step(self._config.learning_rate, self._steps),
+            head_loss,
+            td_error,
+        )
+        return UpdateResult(head_loss, td_error)
+
+    def copy_to_target(self) -> None:
+        """Make the target networks equal to the online ones, and forget what the old ones said."""
+        for target, online in zip(self._target, self._online, strict=True):
+            target[:] = online
+        self._target_known[:] = False
+
+    def get_state(self) -> dict[str, Array]:
+        """Return online and target parameters, Adam's two moments and its step count."""
+        state = {name: array.copy() for name, array in self._named_arrays().items()}
+        state["adam_steps"] = np.asarray(self._steps, np.int64)
+        return state
+
+    def set_state(self, state: dict[str, Array]) -> None:
+        """Continue exactly from what `get_state` returned; what the kernel derives is derived again."""
+        for name, array in self._named_arrays().items():
+            array[:] = state[name]
+        self._steps = int(state["adam_steps"])
+        self._target_known[:] = False
+        self._touched[:] = (self._second_moment.table != 0).any(axis=-1) | (self._first_moment.table != 0).any(axis=-1)
+
+    def _named_arrays(self) -> dict[str, Array]:
+        names = [name for name, _ in self.online.named_parameters()]
+        parts = {
+            "online": self._online,
+            "target": self._target,
+            "first_moment": self._first_moment,
+            "second_moment": self._second_moment,
+        }
+        return {
+            f"{part}.{name}": array
+            for part, weights in parts.items()
+            for name, array in zip(names, weights, strict=True)
+        }
+
+
+def _weights(ensemble: Ensemble) -> Weights:
+    """Return the parameters of `ensemble` as NumPy arrays that share its memory."""
+    return Weights(*(parameter.detach().numpy() for parameter in ensemble.parameters()))

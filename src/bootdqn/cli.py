@@ -1,0 +1,187 @@
+"""The command line: parse and call.
+
+Nothing here imports PyTorch before there is work to do, so that `--help` and mistakes answer at once.
+"""
+
+import contextlib
+import difflib
+import io
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, Protocol
+
+import tyro
+
+from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.training.config import DEEP_SEA, TrainConfig
+
+
+class UsageError(Exception):
+    """The command line asks for something that is not there; the message says what to type instead."""
+
+
+class Command(Protocol):
+    """A parsed command line."""
+
+    def execute(self) -> int:
+        """Do it and return the exit code."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrainDeepSea:
+    """Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).
+
+    Example: bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first
+    """
+
+    config: Annotated[tyro.conf.OmitArgPrefixes[TrainConfig[DeepSeaConfig]], tyro.conf.arg(name="")] = DEEP_SEA
+    run_dir: Path | None = None
+    """Folder of the run (None: one under runs/ named after the configuration)."""
+    quiet: bool = False
+    """Show no progress."""
+
+    def execute(self) -> int:
+        """Train, and say where the results are."""
+        from bootdqn.training.display import live_line
+        from bootdqn.training.run import FolderError, default_run_dir, run
+
+        try:
+            path = self.run_dir or default_run_dir(self.config)
+            with live_line(str(path), quiet=self.quiet) as show:
+                outcome = run(self.config, path, show)
+        except FolderError as error:
+            raise UsageError(str(error)) from None
+        print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}")
+        return outcome.exit_code
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Race strategies on DeepSea and draw who solves it first; ends with a page to open.
+
+    Example: bootdqn demo --sizes 5 10 15 --num-seeds 5
+    """
+
+    out: Path = Path("runs/demo")
+    """Folder for the runs and the page; runs that are finished there are not run again."""
+    strategies: tuple[str, ...] = ("greedy", "ucb", "gain", "evoi:reduce=sum")
+    """The strategies to race."""
+    sizes: tuple[int, ...] = (10,)
+    """Sizes N of the grid."""
+    num_seeds: int = 3
+    """Runs of each strategy at each size, with seeds 0, 1, 2, ..."""
+    max_episodes: int = 2000
+    """Give a run up after this many episodes."""
+    workers: int | None = None
+    """Processes, of one thread each (None: one for each core)."""
+
+    def execute(self) -> int:
+        """Run the race; exit code 0 if every run finished."""
+        from rich.console import Console
+
+        from bootdqn.analysis.deep_sea import read_results, summary_table
+        from bootdqn.analysis.page import write_page
+        from bootdqn.experiments.display import run_with_display
+        from bootdqn.experiments.plan import deep_sea_race
+
+        console = Console()
+        runs = deep_sea_race(self.strategies, self.sizes, self.num_seeds, self.max_episodes)
+        console.print(f"{len(runs)} runs on DeepSea, at most {self.max_episodes:,} episodes each, in {self.out}")
+        run_with_display(runs, self.out, self.workers or os.cpu_count() or 1, console)
+        results = read_results(self.out)
+        if results:
+            console.print(summary_table(results))
+            console.print(f"Open [bold]{write_page(results, self.out / 'report.html')}[/bold] in a browser.")
+        missing = len(runs) - len(results)
+        if missing:
+            print(f"{missing} of {len(runs)} runs did not finish; the same command goes on", file=sys.stderr)
+        return 1 if missing else 0
+
+
+COMMANDS: dict[str, Any] = {"train": {"deep-sea": TrainDeepSea}, "demo": Demo}
+SUMMARIES = {"train": "Train one agent in one run folder."}
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    sys.exit(run_command_line(sys.argv[1:]))
+
+
+def run_command_line(arguments: list[str]) -> int:
+    """Do what `arguments` ask and return the exit code; a mistake is told in a line or two and gives 2."""
+    try:
+        command = parse(arguments)
+        return 0 if command is None else command.execute()
+    except UsageError as error:
+        print(f"bootdqn: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def parse(arguments: list[str]) -> Command | None:
+    """Return the command that `arguments` describe, or None where they asked for help and got it."""
+    path = ["bootdqn"]
+    node: Any = COMMANDS
+    rest = list(arguments)
+    while isinstance(node, dict):
+        if not rest or rest[0] in ("-h", "--help"):
+            print(_overview(path, node))
+            return None
+        word = rest.pop(0)
+        if word not in node:
+            close = difflib.get_close_matches(word, node, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(node)}"
+            raise UsageError(f"unknown command {word!r} after {' '.join(path)!r}; {hint}")
+        path.append(word)
+        node = node[word]
+    return _parse_leaf(node, " ".join(path), rest)
+
+
+def _parse_leaf(command: Any, program: str, arguments: list[str]) -> Command | None:
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            parsed: Command = tyro.cli(command, prog=program, args=arguments)
+    except SystemExit as stop:
+        if not stop.code:
+            return None
+        raise UsageError(f"{_in_one_line(errors.getvalue())}; see {program} --help") from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return parsed
+
+
+def _in_one_line(box: str) -> str:
+    """Return the message of one of tyro's framed errors, and the flag it suggests, without the frame."""
+    lines = [re.sub(r"^[│ ]+|[│ ]+$", "", line) for line in box.splitlines() if not line.startswith(("╭", "╰"))]
+    sections = "\n".join("" if re.fullmatch(r"─+", line) else line for line in lines).split("\n\n")
+    message = re.sub(
+        r"^Error parsing (config|env|actor|network|learner|replay|run)[\w.]*: ", "", " ".join(sections[0].split())
+    )
+    message = message.removesuffix(".")
+    for section in sections[1:]:
+        if section.startswith("Perhaps you meant"):
+            message += f"; did you mean {section.split()[3]}?"
+    return message
+
+
+def summary_line(summary: dict[str, Any]) -> str:
+    """Say in a line how a run ended."""
+    solved = summary["solved_at_strict"]
+    result = f"solved at episode {solved:,}" if solved else f"not solved in {summary['episodes']:,} episodes"
+    return f"{summary['status']}, {result} ({summary['steps']:,} steps, {summary['seconds']:.1f} s)"
+
+
+def _overview(path: list[str], commands: dict[str, Any]) -> str:
+    def summary(word: str, node: Any) -> str:
+        return SUMMARIES[word] if isinstance(node, dict) else str(node.__doc__).splitlines()[0]
+
+    width = max(map(len, commands))
+    listed = "\n".join(f"  {word:<{width}}  {summary(word, node)}" for word, node in commands.items())
+    program = " ".join(path)
+    return f"usage: {program} COMMAND [options]\n\n{listed}\n\n{program} COMMAND --help tells more."

@@ -1,0 +1,44 @@
+"""Random numbers by name. Every draw of a run comes from a stream made from (seed, purpose), which can be saved."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+
+def random_stream(seed: int, purpose: str) -> np.random.Generator:
+    """Return a generator that depends on `seed` and `purpose` alone; different purposes are independent."""
+    key = np.frombuffer(hashlib.sha256(purpose.encode()).digest(), dtype="<u4")
+    sequence = np.random.SeedSequence(seed, spawn_key=tuple(int(word) for word in key))
+    return np.random.Generator(np.random.PCG64(sequence))
+
+
+class RandomStreams:
+    """All the streams of one run, made when first asked for, saved and restored together.
+
+    Example:
+        >>> streams = RandomStreams(seed=3)
+        >>> streams["masks"] is streams["masks"]
+        True
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._streams: dict[str, np.random.Generator] = {}
+
+    def __getitem__(self, purpose: str) -> np.random.Generator:
+        """Return the stream for `purpose`."""
+        if purpose not in self._streams:
+            self._streams[purpose] = random_stream(self._seed, purpose)
+        return self._streams[purpose]
+
+    def get_state(self) -> dict[str, dict[str, Any]]:
+        """Return the state of every stream used so far, ready for JSON."""
+        return {purpose: dict(stream.bit_generator.state) for purpose, stream in sorted(self._streams.items())}
+
+    def set_state(self, state: dict[str, dict[str, Any]]) -> None:
+        """Put every stream where `get_state` found it; streams not named there start from the beginning."""
+        for purpose in list(self._streams):
+            self._streams[purpose].bit_generator.state = random_stream(self._seed, purpose).bit_generator.state
+        for purpose, stream_state in state.items():
+            self[purpose].bit_generator.state = stream_state

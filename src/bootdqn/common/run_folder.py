@@ -1,0 +1,82 @@
+"""The schema of a run folder: which file holds what. Training writes it; analysis reads it and imports no training."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class DamagedRunError(Exception):
+    """A file of a run folder cannot be read as what it should be."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run: one configuration, one seed, one folder."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The complete configuration, one flat JSON object whose keys are the command line's flags."""
+        return self.path / "config.json"
+
+    @property
+    def provenance(self) -> Path:
+        """Versions, commit, arguments and machine: how these numbers came about."""
+        return self.path / "provenance.json"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object a line, told apart by `kind`; a function of the configuration alone."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def timing(self) -> Path:
+        """One JSON object a line: what depends on the clock."""
+        return self.path / "timing.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """How the run ended; absent while it is under way."""
+        return self.path / "summary.json"
+
+    def read_config(self) -> dict[str, Any]:
+        """Return the configuration."""
+        return read_json_object(self.config)
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """Return the summary, or None where the run has not ended yet."""
+        return read_json_object(self.summary) if self.summary.exists() else None
+
+    def read_metrics(self, kind: str | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the records of `kind`, or all. A half-written last line, as a crash leaves it, is passed over."""
+        if not self.metrics.exists():
+            return
+        with self.metrics.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith("\n"):
+                    return
+                try:
+                    record = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise DamagedRunError(f"{self.metrics}, line {number}: {error}") from error
+                if kind is None or record.get("kind") == kind:
+                    yield record
+
+
+def find_runs(root: Path) -> list[RunFolder]:
+    """Return every run folder at or below `root`, in the order of their paths."""
+    return [RunFolder(config.parent) for config in sorted(root.rglob("config.json"))]
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in `path`, or raise a `DamagedRunError` that names it."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedRunError(f"{path}: {error}") from error
+    if not isinstance(value, dict):
+        raise DamagedRunError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    return value

@@ -1,0 +1,159 @@
+"""Many runs on one machine: worker processes that each train one run at a time, and a parent that outlives them."""
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+from bootdqn.experiments.plan import PlannedRun
+from bootdqn.training.run import Progress, run
+from bootdqn.training.signals import stop_on_signal
+
+
+@dataclass(frozen=True)
+class Started:
+    """A worker took up a run."""
+
+    run: PlannedRun
+
+
+@dataclass(frozen=True)
+class Underway:
+    """A run reports where it is."""
+
+    run: PlannedRun
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run ended: with a summary, or with the message of what went wrong."""
+
+    run: PlannedRun
+    summary: dict[str, Any] | None
+    error: str | None = None
+
+
+Event = Started | Underway | Ended
+
+
+def run_all(
+    runs: Iterable[PlannedRun], out: Path, workers: int, on_event: Callable[[Event], None] = lambda _: None
+) -> list[Ended]:
+    """Train every run in its folder below `out`, `workers` at a time, and return how each ended.
+
+    A run that fails, or whose process dies, is reported and does not stop the others. On SIGINT or SIGTERM the runs
+    under way stop in good order, and those not begun are left out of the result.
+    """
+    waiting, ended = deque(runs), list[Ended]()
+    crew = [_Worker(out) for _ in range(min(workers, len(waiting)))]
+    with stop_on_signal() as stop:
+        try:
+            stopping = False
+            while True:
+                if stop and not stopping:
+                    stopping = True
+                    waiting.clear()
+                    for worker in crew:
+                        worker.ask_to_stop()
+                for worker in crew:
+                    if worker.current is None and waiting:
+                        worker.begin(waiting.popleft())
+                        on_event(Started(worker.busy_with))
+                busy = [worker for worker in crew if worker.current is not None]
+                if not busy:
+                    return ended
+                for worker in _with_news(busy):
+                    event = worker.news()
+                    if isinstance(event, Ended):
+                        ended.append(event)
+                    on_event(event)
+        finally:
+            for worker in crew:
+                worker.dismiss()
+
+
+class _Worker:
+    """A process that trains the runs it is sent, one after the other; a new process is started if it dies."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self.current: PlannedRun | None = None
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, self._out), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    @property
+    def busy_with(self) -> PlannedRun:
+        """The run under way."""
+        assert self.current is not None
+        return self.current
+
+    def begin(self, planned: PlannedRun) -> None:
+        self.current = planned
+        self.connection.send(planned)
+
+    def news(self) -> Event:
+        """Receive what the process has to say; a process that ended without a word counts as a failed run."""
+        current = self.busy_with
+        try:
+            event: Event = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+            event = Ended(current, None, f"the process died (exit code {self.process.exitcode})")
+            self._start()
+        if isinstance(event, Ended):
+            self.current = None
+        return event
+
+    def ask_to_stop(self) -> None:
+        if self.process.is_alive():
+            self.process.terminate()
+
+    def dismiss(self) -> None:
+        """End the process: it is idle, or the parent is going down."""
+        self.connection.close()
+        self.process.join(timeout=10)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _with_news(workers: list[_Worker]) -> list[_Worker]:
+    """Wait until some workers have something to say, or a moment, so that a signal to this process is noticed."""
+    ready = set(wait([worker.connection for worker in workers], timeout=0.2))
+    return [worker for worker in workers if worker.connection in ready]
+
+
+def _work(connection: "Connection[Any, Any]", out: Path) -> None:
+    """Train runs until the parent closes the connection.
+
+    Signals count only during a run, where `run` notes them: Ctrl-C reaches every process of a terminal, and an idle
+    worker has nothing to save.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        try:
+            planned: PlannedRun = connection.recv()
+        except EOFError:
+            return
+        connection.send(_train_one(planned, out, connection))
+
+
+def _train_one(planned: PlannedRun, out: Path, connection: "Connection[Any, Any]") -> Ended:
+    try:
+        outcome = run(planned.config, out / planned.name, lambda progress: connection.send(Underway(planned, progress)))
+    except Exception as error:
+        return Ended(planned, None, f"{type(error).__name__}: {error}")
+    return Ended(planned, outcome.summary)

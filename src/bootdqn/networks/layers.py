@@ -1,0 +1,77 @@
+"""Layers that hold the weights of K heads in one tensor, and compute them in one call.
+
+Weights are (K, in, out). They are drawn as K separate `nn.Linear` layers would draw theirs: uniformly within
+1/sqrt(fan-in of one head).
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+class BatchedLinear(nn.Module):
+    """K linear layers on K inputs: (K, B, in) -> (K, B, out)."""
+
+    def __init__(self, num_heads: int, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_heads, in_features, out_features))
+        self.bias = nn.Parameter(torch.empty(num_heads, out_features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (K, B, in) to (K, B, out)."""
+        return torch.baddbmm(self.bias[:, None, :], x, self.weight)
+
+
+class FanOutLinear(BatchedLinear):
+    """K linear layers on one input that they share: (B, in) -> (K, B, out)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, in) to (K, B, out)."""
+        return super().forward(x.expand(self.weight.shape[0], *x.shape))
+
+
+class FanOutTable(BatchedLinear):
+    """K linear layers on the one-hot vector of an index, done by look-up: (B,) integers -> (K, B, out).
+
+    Row `i` of the weights is what multiplying the one-hot vector of `i` would select, so both are exactly equal.
+    """
+
+    def forward(self, index: Tensor) -> Tensor:
+        """Map (B,) to (K, B, out)."""
+        return self.weight[:, index] + self.bias[:, None, :]
+
+
+class OneHotTable(nn.Module):
+    """One linear layer on the one-hot vector of an index, done by look-up: (B,) integers -> (B, out)."""
+
+    def __init__(self, num_values: int, out_features: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_values, out_features))
+        self.bias = nn.Parameter(torch.empty(out_features))
+
+    def forward(self, index: Tensor) -> Tensor:
+        """Map (B,) to (B, out)."""
+        return self.weight[index] + self.bias
+
+
+class Flat(nn.Module):
+    """Observations of any shape and type as float vectors: (B, ...) -> (B, size)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, ...) to (B, size)."""
+        return x.flatten(start_dim=1).to(torch.get_default_dtype())
+
+
+def draw_parameters(module: nn.Module, rng: np.random.Generator) -> None:
+    """Draw every parameter below `module` uniformly within 1/sqrt(fan-in), PyTorch's default, from `rng` alone."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            fan_in = layer.in_features
+        elif isinstance(layer, BatchedLinear | OneHotTable):
+            fan_in = layer.weight.shape[-2]
+        else:
+            continue
+        for parameter in (layer.weight, layer.bias):
+            values = rng.uniform(-1, 1, tuple(parameter.shape)) / np.sqrt(fan_in)
+            with torch.no_grad():
+                parameter.copy_(torch.from_numpy(values))

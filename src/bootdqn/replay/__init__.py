@@ -1,0 +1,1 @@
+"""What was seen: storage that keeps each observation once, and sampling from it."""

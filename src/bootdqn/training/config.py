@@ -1,0 +1,147 @@
+"""The configuration of one run: every part's flags composed, with the paper's values as defaults.
+
+Field names are unique over all parts, so a configuration is also one flat mapping. That mapping is `config.json`, its
+keys are the flags of the command line, and it is what a sweep varies.
+"""
+
+import difflib
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from bootdqn.agent.config import ActorConfig, LearnerConfig
+from bootdqn.envs.config import DeepSeaConfig, EnvConfig
+from bootdqn.networks.config import NetworkConfig
+from bootdqn.replay.config import ReplayConfig
+
+EnvT = TypeVar("EnvT", bound=EnvConfig)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Seed, device and records."""
+
+    seed: int = 0
+    """Seed of every random stream of the run."""
+    device: str = "cpu"
+    """Where the networks live: cpu, cuda, cuda:1, ..."""
+    threads: int = 1
+    """Threads of PyTorch and BLAS; part of the configuration because they change the rounding."""
+    log_every: int = 1000
+    """Updates from one `update` record to the next."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"--seed must be in 0..4294967295, got {self.seed}")
+        for name in ("threads", "log_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+        if self.device != "cpu" and not self.device.startswith("cuda"):
+            raise ValueError(f"--device must be cpu, cuda or cuda:INDEX, got {self.device!r}")
+
+
+@dataclass(frozen=True)
+class TrainConfig(Generic[EnvT]):
+    """Everything that the numbers of a run depend on."""
+
+    env: EnvT
+    actor: ActorConfig = field(default_factory=ActorConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    def __post_init__(self) -> None:
+        capacity, starts = self.replay.replay_capacity, self.learner.learning_starts
+        if starts > capacity:
+            raise ValueError(
+                f"--learning-starts {starts} is never reached with --replay-capacity {capacity}; lower it or raise that"
+            )
+
+
+DEEP_SEA = TrainConfig(env=DeepSeaConfig(), actor=ActorConfig(strategy="evoi:reduce=sum"))
+"""The paper's DeepSea experiment (Appendix A); EVOI is the sum over heads there."""
+
+DEFAULTS: dict[str, TrainConfig[Any]] = {DeepSeaConfig.kind: DEEP_SEA}
+
+
+def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
+    """Return `config` with every value that depends on another one filled in."""
+    env, learner = config.env, config.learner
+    if isinstance(env, DeepSeaConfig):
+        if env.mapping_seed is None:
+            env = replace(env, mapping_seed=config.run.seed)
+        if learner.target_every is None:
+            learner = replace(learner, target_every=env.size)
+    return replace(config, env=env, learner=learner)
+
+
+def to_flat(config: TrainConfig[Any]) -> dict[str, Any]:
+    """Return the configuration as one mapping, ready for JSON."""
+    flat: dict[str, Any] = {"environment": config.env.kind}
+    for part in _parts(config).values():
+        for part_field in fields(part):
+            value = getattr(part, part_field.name)
+            flat[part_field.name] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
+    """Return the configuration that `flat` describes; what it leaves out has the environment's default.
+
+    Raises:
+        ValueError: An unknown key (the closest one is named), or a value that its field does not take.
+    """
+    kind = flat.get("environment")
+    if kind not in DEFAULTS:
+        raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
+    default = DEFAULTS[kind]
+    remaining = {key: value for key, value in flat.items() if key != "environment"}
+    parts = {}
+    for part_name, part in _parts(default).items():
+        hints = get_type_hints(type(part))
+        changes = {
+            part_field.name: _as_type(part_field.name, remaining.pop(part_field.name), hints[part_field.name])
+            for part_field in fields(part)
+            if part_field.name in remaining
+        }
+        parts[part_name] = replace(part, **changes)
+    if remaining:
+        known = [part_field.name for part in _parts(default).values() for part_field in fields(part)]
+        unknown = next(iter(remaining))
+        close = difflib.get_close_matches(str(unknown), known, n=1)
+        raise ValueError(f"unknown setting {unknown!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    return replace(default, **parts)
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the keys whose values differ between two flat configurations, with both values."""
+    keys = sorted({*one, *other})
+    return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
+
+
+def _parts(config: TrainConfig[Any]) -> dict[str, Any]:
+    return {f.name: getattr(config, f.name) for f in fields(config) if is_dataclass(getattr(config, f.name))}
+
+
+def _as_type(name: str, value: Any, kind: Any) -> Any:
+    """Return `value` as a `kind`, where JSON and TOML can write one; a ValueError otherwise."""
+    origin = get_origin(kind)
+    if origin in (types.UnionType, Union):
+        if value is None:
+            return None
+        return _as_type(name, value, next(arm for arm in get_args(kind) if arm is not type(None)))
+    if origin is Literal:
+        if value not in get_args(kind):
+            raise ValueError(f"{name} must be one of {', '.join(map(str, get_args(kind)))}; got {value!r}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{name} must be a list, got {value!r}")
+        return tuple(_as_type(name, item, get_args(kind)[0]) for item in value)
+    if kind is float and type(value) in (int, float):
+        return float(value)
+    if type(value) is kind:
+        return value
+    raise ValueError(f"{name} must be of type {kind.__name__}, got {value!r}")

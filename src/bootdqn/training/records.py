@@ -1,0 +1,98 @@
+"""What a run writes down: `metrics.jsonl` from the stream of rounds alone, `timing.jsonl` from the clock."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from bootdqn.training.loop import Episode, Round
+
+
+class JsonLines:
+    """A file of one JSON object a line, whole lines only."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: TextIO = path.open("w", encoding="utf-8")
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Append one record."""
+        self._file.write(json.dumps(record, allow_nan=False) + "\n")
+
+    def flush(self) -> None:
+        """Hand everything written so far to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._file.close()
+
+
+class UpdateAverages:
+    """Means over the updates since the last `update` record."""
+
+    def __init__(self, log_every: int) -> None:
+        self._log_every = log_every
+        self.updates = 0
+        self._loss = 0.0
+        self._td_error = 0.0
+
+    def add(self, round_: Round) -> dict[str, Any] | None:
+        """Take in one round; return a record when one is due."""
+        if round_.update is None:
+            return None
+        self.updates += 1
+        self._loss += float(round_.update.head_loss.mean())
+        self._td_error += float(round_.update.td_error.mean())
+        if self.updates % self._log_every:
+            return None
+        record = {
+            "kind": "update",
+            "step": round_.step,
+            "updates": self.updates,
+            "loss": self._loss / self._log_every,
+            "td_error": self._td_error / self._log_every,
+        }
+        self._loss = self._td_error = 0.0
+        return record
+
+
+def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
+    """Return the record of a finished episode, the `number`-th of the run."""
+    record: dict[str, Any] = {
+        "kind": "episode",
+        "episode": number,
+        "step": step,
+        "return": episode.total_reward,
+        "length": episode.length,
+        "head": episode.head,
+    }
+    if "bad_episode" in episode.info:
+        record["bad"] = bool(episode.info["bad_episode"])
+    return record
+
+
+class Clock:
+    """Seconds of this run, and steps a second over the last stretch."""
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._start = self._last = time.monotonic()
+        self._last_step = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    def tick(self, step: int) -> dict[str, Any] | None:
+        """Return a timing record when the interval is over."""
+        now = time.monotonic()
+        if now - self._last < self._interval:
+            return None
+        record = {
+            "seconds": round(now - self._start, 3),
+            "step": step,
+            "steps_per_second": round((step - self._last_step) / (now - self._last), 1),
+        }
+        self._last, self._last_step = now, step
+        return record

@@ -1,0 +1,47 @@
+"""When DeepSea counts as solved: two readings of bsuite's rule."""
+
+from dataclasses import dataclass
+
+BAD_FRACTION = 0.9
+MIN_GOOD_EPISODES = 10
+
+
+@dataclass
+class SolvedRule:
+    """Counts good and bad episodes; an episode is bad if the agent ever went left on the diagonal.
+
+    `solved_at` is bsuite's: the first episode e with (bad episodes so far) / e < 0.9. It has no minimum, so one good
+    episode among the first nine is enough. `solved_at_strict` asks for 10 good episodes as well.
+    """
+
+    good_episodes: int = 0
+    bad_episodes: int = 0
+    first_good_episode: int | None = None
+    solved_at: int | None = None
+    solved_at_strict: int | None = None
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were counted."""
+        return self.good_episodes + self.bad_episodes
+
+    @property
+    def running_regret(self) -> float:
+        """The fraction of episodes that were bad; 1 before the first."""
+        return self.bad_episodes / self.episodes if self.episodes else 1.0
+
+    @property
+    def holds_both_ways(self) -> bool:
+        """Whether both readings say solved."""
+        return self.solved_at is not None and self.solved_at_strict is not None
+
+    def add_episode(self, *, bad: bool) -> None:
+        """Count one finished episode."""
+        self.bad_episodes += bad
+        self.good_episodes += not bad
+        if not bad and self.first_good_episode is None:
+            self.first_good_episode = self.episodes
+        if self.running_regret < BAD_FRACTION:
+            self.solved_at = self.solved_at or self.episodes
+            if self.good_episodes >= MIN_GOOD_EPISODES:
+                self.solved_at_strict = self.solved_at_strict or self.episodes

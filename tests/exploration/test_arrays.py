@@ -1,0 +1,251 @@
+"""One answer from every array library, of the kind, type and device of the question."""
+
+import subprocess
+import sys
+
+import array_api_strict
+import numpy as np
+import pytest
+import torch
+
+import reference.exploration as reference
+from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, ucb, vote, vote_diversity
+from bootdqn.exploration.arrays import namespace_of_q, one_hot
+from reference.libraries import LIBRARIES, NUMPY, STRICT, TORCH
+from reference.q_values import assert_every_state, coarse_q
+
+
+def evoi_sum(q):
+    return evoi(q, "sum")
+
+
+def vote_mean(q):
+    return vote(q, "mean")
+
+
+SCORES = (gain, evoi, evoi_sum, ucb, ids)
+VOTES = (vote, vote_mean)
+FORMULAS = (*SCORES, *VOTES, vote_diversity)
+STRATEGIES = (Greedy(), Ucb(), Gain(), Evoi(), Evoi("sum"), Ids())
+EXACT = {
+    gain: reference.gain,
+    evoi: reference.evoi,
+    evoi_sum: lambda q: reference.evoi(q, "sum"),
+    vote: reference.plurality_vote,
+    vote_mean: reference.mean_vote,
+}
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+of_every_dtype = pytest.mark.parametrize(
+    ("library", "dtype"),
+    [pytest.param(library, dtype, id=f"{library.name}-{dtype}") for library in LIBRARIES for dtype in library.dtypes],
+)
+in_every_library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)
+by_every_formula = pytest.mark.parametrize("formula", FORMULAS, ids=lambda formula: formula.__name__)
+
+
+# The same values
+
+
+@of_every_dtype
+def test_exact_formulas_give_the_reference_in_every_type(library, dtype):
+    q = coarse_q(12)
+    with library.doubles(dtype):
+        for formula, expected in EXACT.items():
+            result = library.read(formula(library.array(q, dtype)))
+            assert_every_state(result, q, lambda state, _, expected=expected: expected(state))
+
+
+@of_every_dtype
+def test_strategies_choose_as_the_reference_in_every_type(library, dtype):
+    q, heads = coarse_q(12), np.arange(12) % 4
+    with library.doubles(dtype):
+        for name, strategy in (("greedy", Greedy()), ("gain", Gain()), ("evoi", Evoi())):
+            scores = strategy.scores(library.array(q, dtype), library.array(heads))
+            assert isinstance(scores, library.kinds)
+            assert library.dtype_of(scores) == dtype
+            assert_every_state(library.read(scores), q, lambda s, i, name=name: reference.scores(name, s, heads[i]))
+            chosen = library.read(strategy.select(library.array(q, dtype), library.array(heads)))
+            assert_every_state(chosen, q, lambda s, i, name=name: reference.choice(name, s, heads[i]))
+
+
+@of_every_dtype
+def test_spread_scores_are_rounded_and_no_worse(library, dtype):
+    q = np.array([[3.0, 0.0, 1.0], [-1.0, 0.5, 1.0]])  # means 1, 0.25, 1 and standard deviations 2, 0.25, 0
+    with library.doubles(dtype):
+        optimistic = library.read(ucb(library.array(q, dtype), 0.5))
+        directed = library.read(ids(library.array(q, dtype), 0.25, 2.0))
+    np.testing.assert_array_equal(optimistic, [2, 0.375, 1])
+    regret, information = np.array([1.0, 1.3125]), np.log1p([2.0, 0.03125]) + 1e-5
+    np.testing.assert_allclose(directed[:2], -(regret**2) / information, rtol=6 * EPSILON[dtype])
+
+
+@of_every_dtype
+def test_diversity_is_the_reference_in_every_type(library, dtype):
+    q = coarse_q(12)
+    with library.doubles(dtype):
+        measures = {name: library.read(x) for name, x in vote_diversity(library.array(q, dtype))._asdict().items()}
+    for name, values in measures.items():
+        expected = [float(getattr(reference, name)(state.tolist())) for state in q]
+        np.testing.assert_allclose(values, expected, rtol=6 * EPSILON[dtype], atol=EPSILON[dtype], err_msg=name)
+
+
+# The same kind, type, shape and device
+
+
+@of_every_dtype
+@by_every_formula
+def test_results_have_the_kind_and_the_type_of_the_q_values(library, dtype, formula):
+    with library.doubles(dtype):
+        results = formula(library.array(coarse_q(2), dtype))
+    for result in results if formula is vote_diversity else [results]:
+        assert isinstance(result, library.kinds)
+        assert ("int" if formula in VOTES else dtype) in library.dtype_of(result)
+
+
+@in_every_library
+@by_every_formula
+@pytest.mark.parametrize("batch", [(), (1,), (0,), (2, 3), (0, 2), (2, 0)], ids=str)
+def test_leading_axes_are_kept(library, formula, batch):
+    results = formula(library.array(coarse_q(*batch), "float32"))
+    tail = {gain: (4, 5), vote: (), vote_mean: (), vote_diversity: ()}.get(formula, (5,))
+    for result in results if formula is vote_diversity else [results]:
+        assert tuple(result.shape) == batch + tail
+    if formula is not vote_diversity:
+        expected = formula(coarse_q(*batch).astype(np.float32))
+        np.testing.assert_allclose(library.read(results), expected, rtol=1e-4, atol=1e-6)
+
+
+@in_every_library
+@pytest.mark.parametrize("batch", [(0,), (2, 0)], ids=str)
+def test_strategies_choose_nothing_in_no_states(library, batch):
+    q, heads = library.array(coarse_q(*batch)), library.array(np.zeros(batch, np.int64))
+    for strategy in STRATEGIES:
+        assert tuple(strategy.select(q, heads).shape) == batch
+        assert tuple(strategy.select(q, 3).shape) == batch
+        assert tuple(strategy.scores(q, heads).shape) == (*batch, 5)
+
+
+@by_every_formula
+def test_nothing_leaves_the_device_of_the_q_values(formula):
+    meta = formula(torch.empty((2, 4, 5), device="meta"))
+    elsewhere = array_api_strict.Device("device1")
+    strict = formula(array_api_strict.asarray(coarse_q(2), device=elsewhere))
+    for result in meta if formula is vote_diversity else [meta]:
+        assert result.device.type == "meta"
+    for result in strict if formula is vote_diversity else [strict]:
+        assert result.device == elsewhere
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_heads_are_brought_to_the_device_of_the_q_values(strategy):
+    elsewhere = array_api_strict.Device("device1")
+    q = array_api_strict.asarray(coarse_q(2), device=elsewhere)
+    for head in (1, np.array([0, 3]), array_api_strict.asarray([0, 3], device=elsewhere)):
+        assert strategy.select(q, head).device == elsewhere
+        assert strategy.scores(q, head).device == elsewhere
+
+
+@in_every_library
+@by_every_formula
+def test_the_q_values_are_not_written_to(library, formula):
+    q = library.array(coarse_q(3))
+    before = library.read(q).copy()
+    formula(q)
+    np.testing.assert_array_equal(library.read(q), before)
+
+
+@by_every_formula
+def test_views_with_strides_are_read_as_they_look(formula):
+    plain = coarse_q(6)
+    flipped = np.asfortranarray(plain)[::-2, ::-1, ::-1]
+    turned = torch.tensor(plain).permute(2, 1, 0).contiguous().permute(2, 1, 0)
+    pairs = [(flipped, NUMPY.array(flipped)), (turned, NUMPY.array(plain))]
+    for view, copy in pairs:
+        np.testing.assert_allclose(np.asarray(formula(view)), np.asarray(formula(copy)), rtol=1e-9)
+
+
+def test_the_formulas_need_neither_pytorch_nor_jax():
+    program = (
+        "import sys, numpy, bootdqn\n"
+        "bootdqn.Evoi().select(bootdqn.gain(numpy.ones((2, 3))), 0)\n"
+        "print([name for name in ('torch', 'jax') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# What is refused
+
+
+@by_every_formula
+@pytest.mark.parametrize(
+    ("q", "name"), [([[1.0, 2.0]], "list"), (None, "NoneType"), (1.0, "float"), ("q", "str"), (((1.0, 2.0),), "tuple")]
+)
+def test_what_is_not_an_array_is_refused_by_its_name(formula, q, name):
+    with pytest.raises(TypeError, match=f"q must be a NumPy, PyTorch or JAX array, got {name}$"):
+        formula(q)
+
+
+@in_every_library
+@by_every_formula
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "bool", "complex64"])
+def test_numbers_that_are_not_real_floating_point_are_refused(library, formula, dtype):
+    q = library.array(np.ones((2, 3), dtype))
+    with pytest.raises(TypeError, match=rf"q must hold real floating-point numbers, got dtype \S*{dtype}"):
+        formula(q)
+
+
+@in_every_library
+@by_every_formula
+@pytest.mark.parametrize("shape", [(), (3,), (0,)], ids=str)
+def test_q_values_of_fewer_than_two_axes_are_refused(library, formula, shape):
+    with pytest.raises(ValueError, match=r"q must have shape \(\.\.\., K heads, A actions\), got shape") as caught:
+        formula(library.array(np.ones(shape)))
+    assert str(caught.value).endswith(f"got shape {shape}")
+
+
+@in_every_library
+@by_every_formula
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 3), (0, 0)], ids=str)
+def test_an_ensemble_without_heads_is_refused(library, formula, shape):
+    with pytest.raises(ValueError, match="q must have at least 1 head, got shape") as caught:
+        formula(library.array(np.ones(shape)))
+    assert str(shape) in str(caught.value)
+
+
+@in_every_library
+@by_every_formula
+@pytest.mark.parametrize("num_actions", [0, 1])
+def test_too_few_actions_are_refused(library, formula, num_actions):
+    needed = 2 if formula in (gain, evoi, evoi_sum) else 1
+    q = library.array(np.ones((3, 2, num_actions)))
+    if num_actions >= needed:
+        formula(q)
+        return
+    with pytest.raises(ValueError, match=f"needs at least {needed} action") as caught:
+        formula(q)
+    assert f"got {num_actions} in q of shape (3, 2, {num_actions})" in str(caught.value)
+
+
+@in_every_library
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_strategies_refuse_what_the_formulas_refuse(library, strategy):
+    for method in (strategy.scores, strategy.select):
+        with pytest.raises(TypeError, match="got list"):
+            method([[1.0, 2.0]], 0)
+        with pytest.raises(TypeError, match=r"got dtype \S*int32"):
+            method(library.array(np.ones((2, 2), np.int32)), 0)
+        with pytest.raises(ValueError, match=r"got shape \(3,\)"):
+            method(library.array(np.ones(3)), 0)
+        if isinstance(strategy, Gain | Evoi):
+            with pytest.raises(ValueError, match="at least 2 actions, got 1"):
+                method(library.array(np.ones((3, 1))), 0)
+
+
+def test_the_namespace_and_one_hot_are_what_the_formulas_build_on():
+    for library in (NUMPY, TORCH, STRICT):
+        q = library.array(coarse_q(2))
+        xp = namespace_of_q(q)
+        hot = one_hot(library.array(np.array([[2, 0]])), 3, xp)
+        assert library.read(hot).tolist() == [[[False, False, True], [True, False, False]]]

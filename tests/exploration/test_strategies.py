@@ -1,0 +1,255 @@
+"""The strategies: what they score and choose, whose head they follow, and how they refuse a bad head."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bootdqn
+import reference.exploration as reference
+from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, ucb
+from bootdqn.exploration.strategies import STRATEGIES, of_head
+from reference.libraries import JAX, LIBRARIES, NUMPY, STRICT, TORCH
+from reference.q_values import BATCHES, assert_every_state, coarse_q, exact_q, exact_q_with_heads
+
+EXACT = (Greedy(), Gain(), Gain(scale=0.5), Evoi(), Evoi("sum"), Evoi("sum", scale=2.0), Evoi(scale=0.0))
+"""Strategies whose scores of exact Q-values are exact."""
+ROUNDED = (Ucb(), Ucb(scale=0.25), Ids(), Ids(regret_scale=0.5, noise_variance=2.0))
+"""Strategies with a root or a logarithm in their scores."""
+EVERY = EXACT + ROUNDED
+HEADLESS = ROUNDED
+"""Strategies that let the ensemble act as one."""
+FOLLOWERS = EXACT
+"""Strategies that follow the active head."""
+
+
+def every(strategies):
+    return pytest.mark.parametrize("strategy", strategies, ids=str)
+
+
+def in_every(libraries):
+    return pytest.mark.parametrize("library", libraries, ids=lambda library: library.name)
+
+
+# What they choose
+
+
+@every(EXACT)
+@given(exact_q_with_heads(batches=BATCHES))
+def test_scores_and_choices_are_those_of_the_reference(strategy, q_and_heads):
+    q, heads = q_and_heads
+    parameters = dataclasses.asdict(strategy)
+    assert strategy.scores(q, heads).shape == q.shape[:-2] + q.shape[-1:]
+    assert strategy.select(q, heads).shape == q.shape[:-2]
+    assert_every_state(
+        strategy.scores(q, heads), q, lambda state, i: reference.scores(strategy.name, state, heads[i], **parameters)
+    )
+    assert_every_state(
+        strategy.select(q, heads), q, lambda state, i: reference.choice(strategy.name, state, heads[i], **parameters)
+    )
+
+
+@every(ROUNDED)
+@given(exact_q_with_heads(batches=BATCHES))
+def test_no_action_beats_the_choice_of_a_rounded_score_by_more_than_rounding(strategy, q_and_heads):
+    q, heads = q_and_heads
+    scores, choices = strategy.scores(q, heads), strategy.select(q, heads)
+    for index in np.ndindex(q.shape[:-2]):
+        state, head = q[index].tolist(), int(heads[index])
+        expected = reference.scores(strategy.name, state, head, **dataclasses.asdict(strategy))
+        np.testing.assert_allclose(scores[index], expected, rtol=1e-10, atol=1e-14)
+        assert expected[choices[index]] >= max(expected) - 1e-12 * (1 + abs(max(expected)))
+
+
+@given(exact_q(), st.booleans())
+def test_algorithm_2_is_evoi_when_it_aggregates_and_gain_when_not(q, aggregate):
+    strategy = Evoi(reduce="mean") if aggregate else Gain()
+    for head in range(q.shape[0]):
+        assert strategy.select(q, head) == reference.algorithm_2(q.tolist(), head, aggregate)
+
+
+@given(exact_q(), st.sampled_from([0.25, 1.0, 3.0]))
+def test_a_choice_that_gain_changes_is_to_or_from_the_best_mean(q, scale):
+    best = int(np.argmax(q.mean(axis=0)))
+    for head in range(q.shape[0]):
+        before, after = Greedy().select(q, head), Gain(scale).select(q, head)
+        assert before == after or best in (before, after)
+
+
+@given(exact_q(heads=(1,)))
+def test_a_single_head_is_greedy_whatever_it_would_gain(q):
+    for strategy in FOLLOWERS:
+        assert strategy.select(q, 0) == np.argmax(q[0])
+
+
+def test_the_formulas_are_the_scores():
+    q, head = coarse_q(), 2
+    np.testing.assert_array_equal(Greedy().scores(q, head), q[head])
+    np.testing.assert_array_equal(Gain(0.5).scores(q, head), q[head] + 0.5 * gain(q)[head])
+    np.testing.assert_array_equal(Evoi("sum", 0.5).scores(q, head), q[head] + 0.5 * evoi(q, "sum"))
+    np.testing.assert_array_equal(Ucb(0.5).scores(q, head), ucb(q, 0.5))
+    np.testing.assert_array_equal(Ids(0.5, 2.0).scores(q, head), ids(q, 0.5, 2.0))
+
+
+def test_the_three_methods_of_the_paper_part_in_one_state():
+    q = np.array([[4.0, 2.0, 4.25], [7.5, 6.0, 5.25], [2.0, 6.0, 4.5], [2.5, 6.0, 4.0]])  # UP, LEFT, DOWN
+    assert (Greedy().select(q, 0), Gain().select(q, 0), Evoi().select(q, 0)) == (2, 1, 0)
+
+
+def test_sum_and_mean_can_choose_differently():
+    q = np.array([[3.0, 2.0], [5.0, 6.0], [5.0, 2.0], [5.0, 2.0]])  # means 4.5, 3; only head 1 gains, 1.5 by action 1
+    assert Evoi("mean").scores(q, 0).tolist() == [3, 2.375]
+    assert Evoi("sum").scores(q, 0).tolist() == [3, 3.5]
+    assert (Evoi("mean").select(q, 0), Evoi("sum").select(q, 0)) == (0, 1)
+
+
+@every(EVERY)
+def test_the_lowest_index_wins_a_tie(strategy):
+    assert strategy.select(np.zeros((4, 3)), 1) == 0
+    twins = np.array([[0.0, 1.0, 1.0], [0.0, 2.0, 2.0]])
+    assert strategy.select(twins, 0) == 1
+
+
+@every(HEADLESS)
+def test_a_strategy_of_the_whole_ensemble_asks_no_head(strategy):
+    q = coarse_q(3)
+    scores = [strategy.scores(q, head) for head in (0, 3, np.array([1, 2, 0]))]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(scores[0], scores[2])
+
+
+@every(EVERY)
+def test_nothing_is_drawn_and_nothing_is_written(strategy):
+    q, heads, rng = coarse_q(3), np.array([3, 0, 1]), np.random.default_rng(1)
+    before = q.copy(), heads.copy(), rng.bit_generator.state
+    with_rng = strategy.select(q, heads, rng)
+    np.testing.assert_array_equal(with_rng, strategy.select(q, heads))
+    np.testing.assert_array_equal(q, before[0])
+    np.testing.assert_array_equal(heads, before[1])
+    assert rng.bit_generator.state == before[2]
+
+
+# Whose head
+
+
+@in_every(LIBRARIES)
+@every(EVERY)
+def test_a_head_is_an_int_or_an_array_in_every_library(library, strategy):
+    exact = coarse_q(6)
+    q = library.array(exact, "float32")
+    heads = np.array([0, 3, 1, 1, 2, 0])
+    one_by_one = [int(strategy.select(exact[i].astype(np.float32), int(heads[i]))) for i in range(6)]
+    assert library.read(strategy.select(q, heads)).tolist() == one_by_one
+    assert library.read(strategy.select(q, library.array(heads))).tolist() == one_by_one
+    for head in (2, np.int64(2), np.int32(2), np.uint8(2)):
+        chosen = strategy.select(q, head)
+        assert isinstance(chosen, library.kinds)
+        assert library.read(chosen).tolist() == strategy.select(exact.astype(np.float32), 2).tolist()
+
+
+@in_every(LIBRARIES)
+def test_one_state_takes_an_int_or_an_array_without_axes(library):
+    q = coarse_q()
+    for head in (1, np.int64(1), np.array(1), library.array(1)):
+        np.testing.assert_array_equal(library.read(Gain().scores(library.array(q), head)), q[1] + gain(q)[1])
+
+
+@in_every(LIBRARIES)
+def test_every_state_of_two_batch_axes_has_its_own_head(library):
+    q, heads = coarse_q(2, 3), np.array([[0, 1, 2], [3, 3, 0]])
+    scores = library.read(Greedy().scores(library.array(q), library.array(heads)))
+    for i, j in np.ndindex(2, 3):
+        np.testing.assert_array_equal(scores[i, j], q[i, j, heads[i, j]])
+
+
+@in_every([NUMPY, pytest.param(TORCH, marks=pytest.mark.xfail(reason="gathering wants int64")), JAX, STRICT])
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_heads_may_be_small_integers(library, dtype):
+    q, heads = coarse_q(3), np.array([2, 0, 3], dtype)
+    for given_heads in (heads, library.array(heads)):
+        scores = library.read(Greedy().scores(library.array(q), given_heads))
+        np.testing.assert_array_equal(scores, q[[0, 1, 2], [2, 0, 3]])
+
+
+@in_every(
+    [NUMPY, pytest.param(TORCH, marks=pytest.mark.xfail(reason="PyTorch warns that it could write")), JAX, STRICT]
+)
+def test_heads_may_be_read_only(library):
+    q = coarse_q(3)
+    scores = Greedy().scores(library.array(q), np.broadcast_to(np.int64(1), (3,)))
+    np.testing.assert_array_equal(library.read(scores), q[:, 1])
+
+
+@in_every(LIBRARIES)
+@every(FOLLOWERS)
+@pytest.mark.parametrize("head", [-1, 4, 100, np.int64(-1), np.uint8(4)])
+def test_a_head_out_of_range_is_refused(library, strategy, head):
+    with pytest.raises(ValueError, match=rf"head must be in 0\.\.3 for an ensemble of 4, got {int(head)}$"):
+        strategy.select(library.array(coarse_q(2)), head)
+
+
+@in_every(LIBRARIES)
+@pytest.mark.parametrize(("heads", "culprit"), [([0, -1], -1), ([4, 0], 4), ([-2, 9], -2)])
+def test_an_array_of_heads_is_read_for_one_out_of_range(library, heads, culprit):
+    with pytest.raises(ValueError, match=rf"head must be in 0\.\.3 for an ensemble of 4, got {culprit}$"):
+        Greedy().scores(library.array(coarse_q(2)), np.array(heads))
+
+
+@in_every(LIBRARIES)
+@every(FOLLOWERS)
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (2, 4), (2, 5)])
+def test_heads_that_do_not_fit_the_states_are_refused(library, strategy, shape):
+    heads = library.array(np.zeros(shape, np.int64))
+    with pytest.raises(ValueError, match="head must be an int or have one entry a state") as caught:
+        strategy.select(library.array(coarse_q(2)), heads)
+    assert "shape (2,); got " + str(shape) in str(caught.value)
+
+
+@pytest.mark.xfail(reason="the array library answers with its own IndexError or RuntimeError")
+@in_every([NUMPY, TORCH])
+@pytest.mark.parametrize("head", [1.0, None, "1", np.True_, np.array(1.0), np.array(True)], ids=repr)
+def test_a_head_that_is_no_integer_is_refused_as_such(library, head):
+    with pytest.raises(TypeError, match="head must be"):
+        Greedy().scores(library.array(coarse_q()), head)
+
+
+def test_of_head_takes_the_row_of_each_state():
+    values = np.arange(12.0).reshape(2, 3, 2)
+    np.testing.assert_array_equal(of_head(values, 1), [[2, 3], [8, 9]])
+    np.testing.assert_array_equal(of_head(values, np.array([2, 0])), [[4, 5], [6, 7]])
+
+
+# What they are
+
+
+def test_the_package_exports_every_strategy():
+    assert [strategy.name for strategy in STRATEGIES] == ["greedy", "ucb", "gain", "evoi", "ids"]
+    for strategy in STRATEGIES:
+        assert getattr(bootdqn, strategy.__name__) is strategy
+    for name in bootdqn.__all__:
+        assert hasattr(bootdqn, name)
+
+
+@every(EVERY)
+def test_a_strategy_is_a_frozen_value(strategy):
+    assert strategy == dataclasses.replace(strategy)
+    assert hash(strategy) == hash(dataclasses.replace(strategy))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        strategy.name = "other"
+
+
+def test_the_defaults_are_those_of_the_paper():
+    assert (Ucb(), Gain(), Evoi(), Ids()) == (Ucb(1.0), Gain(1.0), Evoi("mean", 1.0), Ids(0.1, 1.0))
+
+
+@pytest.mark.parametrize("noise_variance", [0.0, -1.0, float("nan")])
+def test_ids_refuses_a_noise_that_is_not_positive(noise_variance):
+    with pytest.raises(ValueError, match=f"noise_variance must be positive, got {noise_variance}"):
+        Ids(noise_variance=noise_variance)
+
+
+def test_evoi_refuses_an_unknown_reduction_before_it_is_used():
+    with pytest.raises(ValueError, match="reduce must be one of mean, sum; got 'median'"):
+        Evoi(reduce="median")
