@@ -15,12 +15,10 @@ from typing import Annotated, Any, NoReturn, Protocol
 
 import tyro
 
+from bootdqn.common.errors import UsageError
 from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.training.config import DEEP_SEA, TrainConfig
-
-
-class UsageError(Exception):
-    """The command line asks for something that is not there; the message says what to type instead."""
 
 
 class Command(Protocol):
@@ -47,14 +45,11 @@ class TrainDeepSea:
     def execute(self) -> int:
         """Train, and say where the results are."""
         from bootdqn.training.display import live_line
-        from bootdqn.training.run import FolderError, default_run_dir, run
+        from bootdqn.training.run import default_run_dir, run
 
-        try:
-            path = self.run_dir or default_run_dir(self.config)
-            with live_line(str(path), quiet=self.quiet) as show:
-                outcome = run(self.config, path, show)
-        except FolderError as error:
-            raise UsageError(str(error)) from None
+        path = self.run_dir or default_run_dir(self.config)
+        with live_line(str(path), quiet=self.quiet) as show:
+            outcome = run(self.config, path, show)
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}")
         return outcome.exit_code
 
@@ -79,6 +74,18 @@ class Demo:
     workers: int | None = None
     """Processes, of one thread each (None: one for each core)."""
 
+    def __post_init__(self) -> None:
+        for name in ("num_seeds", "workers"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        if not self.plan():
+            raise ValueError("--strategies and --sizes must name at least one each")
+
+    def plan(self) -> list[PlannedRun]:
+        """Return the runs of the race."""
+        return deep_sea_race(self.strategies, self.sizes, self.num_seeds, self.max_episodes)
+
     def execute(self) -> int:
         """Run the race; exit code 0 if every run finished."""
         from rich.console import Console
@@ -86,12 +93,11 @@ class Demo:
         from bootdqn.analysis.deep_sea import read_results, summary_table
         from bootdqn.analysis.page import write_page
         from bootdqn.experiments.display import run_with_display
-        from bootdqn.experiments.plan import deep_sea_race
 
         console = Console()
-        runs = deep_sea_race(self.strategies, self.sizes, self.num_seeds, self.max_episodes)
+        runs = self.plan()
         console.print(f"{len(runs)} runs on DeepSea, at most {self.max_episodes:,} episodes each, in {self.out}")
-        run_with_display(runs, self.out, self.workers or os.cpu_count() or 1, console)
+        outcome = run_with_display(runs, self.out, self.workers or os.cpu_count() or 1, console)
         results = read_results(self.out)
         if results:
             console.print(summary_table(results))
@@ -99,7 +105,7 @@ class Demo:
         missing = len(runs) - len(results)
         if missing:
             print(f"{missing} of {len(runs)} runs did not finish; the same command goes on", file=sys.stderr)
-        return 1 if missing else 0
+        return outcome.stop_exit_code or (1 if missing else 0)
 
 
 COMMANDS: dict[str, Any] = {"train": {"deep-sea": TrainDeepSea}, "demo": Demo}
@@ -157,17 +163,16 @@ def _parse_leaf(command: Any, program: str, arguments: list[str]) -> Command | N
 
 
 def _in_one_line(box: str) -> str:
-    """Return the message of one of tyro's framed errors, and the flag it suggests, without the frame."""
-    lines = [re.sub(r"^[│ ]+|[│ ]+$", "", line) for line in box.splitlines() if not line.startswith(("╭", "╰"))]
-    sections = "\n".join("" if re.fullmatch(r"─+", line) else line for line in lines).split("\n\n")
-    message = re.sub(
-        r"^Error parsing (config|env|actor|network|learner|replay|run)[\w.]*: ", "", " ".join(sections[0].split())
-    )
-    message = message.removesuffix(".")
-    for section in sections[1:]:
-        if section.startswith("Perhaps you meant"):
-            message += f"; did you mean {section.split()[3]}?"
-    return message
+    """Return the message of one of tyro's framed errors, and the flag it suggests, without the frame.
+
+    The frame is drawn with lines where the terminal can, otherwise with dashes under a title.
+    """
+    framed = box.startswith("╭")
+    lines = [line.strip("│ ") for line in box.splitlines() if not line.startswith(("╭", "╰"))]
+    sections = re.split(r"^[─-]{4,}$", "\n".join(lines), flags=re.MULTILINE)[0 if framed else 1 :]
+    message = re.sub(r"^Error parsing [A-Za-z][\w.]*: ", "", " ".join(sections[0].split())).removesuffix(".")
+    suggestion = next((section.split()[3] for section in sections if "Perhaps you meant" in section), None)
+    return message if suggestion is None else f"{message}; did you mean {suggestion}?"
 
 
 def summary_line(summary: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import array_api_strict
+import jax
 import numpy as np
 import pytest
 import torch
@@ -11,7 +12,7 @@ import torch
 import reference.exploration as reference
 from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, ucb, vote, vote_diversity
 from bootdqn.exploration.arrays import namespace_of_q, one_hot
-from reference.libraries import LIBRARIES, NUMPY, STRICT, TORCH
+from reference.libraries import JAX, LIBRARIES, NUMPY, STRICT, TORCH
 from reference.q_values import assert_every_state, coarse_q
 
 
@@ -34,6 +35,9 @@ EXACT = {
     vote: reference.plurality_vote,
     vote_mean: reference.mean_vote,
 }
+Q = coarse_q(6)
+"""One array for most tests, because JAX compiles every operation anew for every shape."""
+HEADS = np.array([0, 3, 1, 1, 2, 0])
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 of_every_dtype = pytest.mark.parametrize(
@@ -47,80 +51,100 @@ by_every_formula = pytest.mark.parametrize("formula", FORMULAS, ids=lambda formu
 # The same values
 
 
+def in_one_piece(library, dtype, function):
+    """Return `function`, jitted for JAX but in one type: what JAX runs eagerly it compiles operation by operation."""
+    return jax.jit(function) if library is JAX and dtype != "float32" else function
+
+
 @of_every_dtype
-def test_exact_formulas_give_the_reference_in_every_type(library, dtype):
-    q = coarse_q(12)
+def test_formulas_give_the_reference_in_every_type(library, dtype):
     with library.doubles(dtype):
+        run = in_one_piece(library, dtype, lambda q: tuple(formula(q) for formula in FORMULAS))
+        results = dict(zip(FORMULAS, run(library.array(Q, dtype)), strict=True))
         for formula, expected in EXACT.items():
-            result = library.read(formula(library.array(q, dtype)))
-            assert_every_state(result, q, lambda state, _, expected=expected: expected(state))
+            actual = library.read(results[formula])
+            assert_every_state(actual, Q, lambda state, _, expected=expected: expected(state))
+        for name, values in results[vote_diversity]._asdict().items():
+            expected = [float(getattr(reference, name)(state.tolist())) for state in Q]
+            tolerance = {"rtol": 6 * EPSILON[dtype], "atol": EPSILON[dtype]}
+            np.testing.assert_allclose(library.read(values), expected, **tolerance, err_msg=name)
+        for formula, result in results.items():
+            for array in result if formula is vote_diversity else [result]:
+                assert isinstance(array, library.kinds)
+                assert ("int" in library.dtype_of(array)) if formula in VOTES else library.dtype_of(array) == dtype
 
 
 @of_every_dtype
 def test_strategies_choose_as_the_reference_in_every_type(library, dtype):
-    q, heads = coarse_q(12), np.arange(12) % 4
+    strategies = (Greedy(), Gain(), Evoi())
     with library.doubles(dtype):
-        for name, strategy in (("greedy", Greedy()), ("gain", Gain()), ("evoi", Evoi())):
-            scores = strategy.scores(library.array(q, dtype), library.array(heads))
+        q, heads = library.array(Q, dtype), library.array(HEADS)
+        score = in_one_piece(library, dtype, lambda q, h: tuple(strategy.scores(q, h) for strategy in strategies))
+        select = in_one_piece(library, dtype, lambda q, h: tuple(strategy.select(q, h) for strategy in strategies))
+        for strategy, scores, chosen in zip(strategies, score(q, heads), select(q, heads), strict=True):
+            name = strategy.name
             assert isinstance(scores, library.kinds)
             assert library.dtype_of(scores) == dtype
-            assert_every_state(library.read(scores), q, lambda s, i, name=name: reference.scores(name, s, heads[i]))
-            chosen = library.read(strategy.select(library.array(q, dtype), library.array(heads)))
-            assert_every_state(chosen, q, lambda s, i, name=name: reference.choice(name, s, heads[i]))
+            assert "int" in library.dtype_of(chosen)
+            assert_every_state(library.read(scores), Q, lambda s, i, name=name: reference.scores(name, s, HEADS[i]))
+            assert_every_state(library.read(chosen), Q, lambda s, i, name=name: reference.choice(name, s, HEADS[i]))
 
 
 @of_every_dtype
 def test_spread_scores_are_rounded_and_no_worse(library, dtype):
     q = np.array([[3.0, 0.0, 1.0], [-1.0, 0.5, 1.0]])  # means 1, 0.25, 1 and standard deviations 2, 0.25, 0
     with library.doubles(dtype):
-        optimistic = library.read(ucb(library.array(q, dtype), 0.5))
-        directed = library.read(ids(library.array(q, dtype), 0.25, 2.0))
+        run = in_one_piece(library, dtype, lambda q: (ucb(q, 0.5), ids(q, 0.25, 2.0)))
+        optimistic, directed = (library.read(scores) for scores in run(library.array(q, dtype)))
     np.testing.assert_array_equal(optimistic, [2, 0.375, 1])
     regret, information = np.array([1.0, 1.3125]), np.log1p([2.0, 0.03125]) + 1e-5
     np.testing.assert_allclose(directed[:2], -(regret**2) / information, rtol=6 * EPSILON[dtype])
 
 
-@of_every_dtype
-def test_diversity_is_the_reference_in_every_type(library, dtype):
-    q = coarse_q(12)
-    with library.doubles(dtype):
-        measures = {name: library.read(x) for name, x in vote_diversity(library.array(q, dtype))._asdict().items()}
-    for name, values in measures.items():
-        expected = [float(getattr(reference, name)(state.tolist())) for state in q]
-        np.testing.assert_allclose(values, expected, rtol=6 * EPSILON[dtype], atol=EPSILON[dtype], err_msg=name)
-
-
 # The same kind, type, shape and device
 
 
-@of_every_dtype
-@by_every_formula
-def test_results_have_the_kind_and_the_type_of_the_q_values(library, dtype, formula):
-    with library.doubles(dtype):
-        results = formula(library.array(coarse_q(2), dtype))
-    for result in results if formula is vote_diversity else [results]:
-        assert isinstance(result, library.kinds)
-        assert ("int" if formula in VOTES else dtype) in library.dtype_of(result)
-
-
 @in_every_library
 @by_every_formula
-@pytest.mark.parametrize("batch", [(), (1,), (0,), (2, 3), (0, 2), (2, 0)], ids=str)
+@pytest.mark.parametrize("batch", [(), (2, 3)], ids=str)
 def test_leading_axes_are_kept(library, formula, batch):
-    results = formula(library.array(coarse_q(*batch), "float32"))
-    tail = {gain: (4, 5), vote: (), vote_mean: (), vote_diversity: ()}.get(formula, (5,))
-    for result in results if formula is vote_diversity else [results]:
-        assert tuple(result.shape) == batch + tail
+    q = coarse_q(*batch).astype(np.float32)
+    results = in_one_piece(library, "", formula)(library.array(q))
     if formula is not vote_diversity:
-        expected = formula(coarse_q(*batch).astype(np.float32))
-        np.testing.assert_allclose(library.read(results), expected, rtol=1e-4, atol=1e-6)
+        results = (results,)
+    for result, expected in zip(results, formula(q) if formula is vote_diversity else (formula(q),), strict=True):
+        assert tuple(result.shape) == batch + {gain: (4, 5)}.get(formula, (5,) if formula in SCORES else ())
+        np.testing.assert_allclose(library.read(result), expected, rtol=1e-4, atol=1e-6)
+
+
+def of_no_states(library, formula):
+    needs_variance = formula in (ucb, ids, vote_diversity)
+    marks = [pytest.mark.xfail(reason="PyTorch warns of the variance of nothing")] * (
+        needs_variance and library is TORCH
+    )
+    return pytest.param(library, formula, marks=marks, id=f"{library.name}-{formula.__name__}")
+
+
+@pytest.mark.parametrize(
+    ("library", "formula"),
+    [
+        *[of_no_states(library, formula) for library in (NUMPY, TORCH, STRICT) for formula in FORMULAS],
+        *[of_no_states(JAX, formula) for formula in (gain, ids, vote, vote_diversity)],
+    ],
+)
+def test_no_states_give_no_results(library, formula):
+    for batch in (0,), (2, 0):
+        results = formula(library.array(coarse_q(*batch)))
+        for result in results if formula is vote_diversity else (results,):
+            assert isinstance(result, library.kinds)
+            assert tuple(result.shape) == batch + {gain: (4, 5)}.get(formula, (5,) if formula in SCORES else ())
 
 
 @in_every_library
-@pytest.mark.parametrize("batch", [(0,), (2, 0)], ids=str)
-def test_strategies_choose_nothing_in_no_states(library, batch):
-    q, heads = library.array(coarse_q(*batch)), library.array(np.zeros(batch, np.int64))
-    for strategy in STRATEGIES:
+@pytest.mark.parametrize("strategy", [Greedy(), Gain(), Evoi()], ids=str)
+def test_strategies_choose_nothing_in_no_states(library, strategy):
+    for batch in (0,), (2, 0):
+        q, heads = library.array(coarse_q(*batch)), library.array(np.zeros(batch, np.int64))
         assert tuple(strategy.select(q, heads).shape) == batch
         assert tuple(strategy.select(q, 3).shape) == batch
         assert tuple(strategy.scores(q, heads).shape) == (*batch, 5)
@@ -149,7 +173,7 @@ def test_heads_are_brought_to_the_device_of_the_q_values(strategy):
 @in_every_library
 @by_every_formula
 def test_the_q_values_are_not_written_to(library, formula):
-    q = library.array(coarse_q(3))
+    q = library.array(Q)
     before = library.read(q).copy()
     formula(q)
     np.testing.assert_array_equal(library.read(q), before)
@@ -179,53 +203,52 @@ def test_the_formulas_need_neither_pytorch_nor_jax():
 
 
 @by_every_formula
-@pytest.mark.parametrize(
-    ("q", "name"), [([[1.0, 2.0]], "list"), (None, "NoneType"), (1.0, "float"), ("q", "str"), (((1.0, 2.0),), "tuple")]
-)
-def test_what_is_not_an_array_is_refused_by_its_name(formula, q, name):
-    with pytest.raises(TypeError, match=f"q must be a NumPy, PyTorch or JAX array, got {name}$"):
-        formula(q)
+def test_what_is_not_an_array_is_refused_by_its_name(formula):
+    for q, name in (([[1.0, 2.0]], "list"), (None, "NoneType"), (1.0, "float"), ("q", "str"), (((1.0,),), "tuple")):
+        with pytest.raises(TypeError, match=f"q must be a NumPy, PyTorch or JAX array, got {name}$"):
+            formula(q)
 
 
 @in_every_library
 @by_every_formula
-@pytest.mark.parametrize("dtype", ["int32", "uint8", "bool", "complex64"])
-def test_numbers_that_are_not_real_floating_point_are_refused(library, formula, dtype):
-    q = library.array(np.ones((2, 3), dtype))
-    with pytest.raises(TypeError, match=rf"q must hold real floating-point numbers, got dtype \S*{dtype}"):
-        formula(q)
+def test_numbers_that_are_not_real_floating_point_are_refused(library, formula):
+    for dtype in ("int32", "uint8", "bool", "complex64"):
+        q = library.array(np.ones((2, 3), dtype))
+        with pytest.raises(TypeError, match=rf"q must hold real floating-point numbers, got dtype \S*{dtype}"):
+            formula(q)
 
 
 @in_every_library
 @by_every_formula
-@pytest.mark.parametrize("shape", [(), (3,), (0,)], ids=str)
-def test_q_values_of_fewer_than_two_axes_are_refused(library, formula, shape):
-    with pytest.raises(ValueError, match=r"q must have shape \(\.\.\., K heads, A actions\), got shape") as caught:
-        formula(library.array(np.ones(shape)))
-    assert str(caught.value).endswith(f"got shape {shape}")
+def test_q_values_of_fewer_than_two_axes_are_refused(library, formula):
+    for shape in (), (3,), (0,):
+        with pytest.raises(ValueError, match=r"q must have shape \(\.\.\., K heads, A actions\), got shape") as caught:
+            formula(library.array(np.ones(shape)))
+        assert str(caught.value).endswith(f"got shape {shape}")
 
 
 @in_every_library
 @by_every_formula
-@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 3), (0, 0)], ids=str)
-def test_an_ensemble_without_heads_is_refused(library, formula, shape):
-    with pytest.raises(ValueError, match="q must have at least 1 head, got shape") as caught:
-        formula(library.array(np.ones(shape)))
-    assert str(shape) in str(caught.value)
+def test_an_ensemble_without_heads_is_refused(library, formula):
+    for shape in (0, 3), (2, 0, 3), (0, 0):
+        with pytest.raises(ValueError, match="q must have at least 1 head, got shape") as caught:
+            formula(library.array(np.ones(shape)))
+        assert str(shape) in str(caught.value)
 
 
 @in_every_library
 @by_every_formula
-@pytest.mark.parametrize("num_actions", [0, 1])
-def test_too_few_actions_are_refused(library, formula, num_actions):
+def test_too_few_actions_are_refused(library, formula):
     needed = 2 if formula in (gain, evoi, evoi_sum) else 1
-    q = library.array(np.ones((3, 2, num_actions)))
-    if num_actions >= needed:
-        formula(q)
-        return
-    with pytest.raises(ValueError, match=f"needs at least {needed} action") as caught:
-        formula(q)
-    assert f"got {num_actions} in q of shape (3, 2, {num_actions})" in str(caught.value)
+    for num_actions in range(needed):
+        with pytest.raises(ValueError, match=f"needs at least {needed} action") as caught:
+            formula(library.array(np.ones((3, 2, num_actions))))
+        assert f"got {num_actions} in q of shape (3, 2, {num_actions})" in str(caught.value)
+
+
+@pytest.mark.parametrize("formula", [ucb, ids, vote, vote_mean, vote_diversity], ids=lambda formula: formula.__name__)
+def test_a_single_action_is_enough_where_nothing_is_compared_with_the_second_best(formula):
+    assert not np.any(formula(np.zeros((3, 2, 1))) if formula is not vote_diversity else formula(np.zeros((2, 1)))[1])
 
 
 @in_every_library

@@ -75,7 +75,7 @@ STRICT = Library(
     kinds=(type(array_api_strict.asarray(0.0)),),
     dtypes=("float32", "float64"),
     make=lambda values, dtype: array_api_strict.asarray(values, dtype=getattr(array_api_strict, dtype or "", None)),
-    read=lambda x: np.asarray(x),
+    read=np.asarray,
 )
 LIBRARIES = (NUMPY, TORCH, JAX, STRICT)
 """Everything that the formulas are promised to take, and the strictest reading of the array API standard."""

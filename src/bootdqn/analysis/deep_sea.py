@@ -110,7 +110,8 @@ def cells(results: list[Result]) -> list[Cell]:
     ]
 
 
-COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", "solved with < 10 good", "each seed")
+THIN = "solved with < 10 good"
+COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", THIN, "each seed")
 
 
 def table_rows(results: list[Result]) -> list[tuple[str, ...]]:
@@ -130,10 +131,14 @@ def table_rows(results: list[Result]) -> list[tuple[str, ...]]:
 
 
 def summary_table(results: list[Result]) -> Table:
-    """Return the table for a terminal."""
-    table = Table(title="Episodes to solve DeepSea (≥: a lower bound, some runs reached the cap)")
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column in ("algorithm", "each seed") else "right")
+    """Return the columns of the table that fit a terminal."""
+    table = Table(title="Episodes to solve DeepSea")
+    shown = [number for number, column in enumerate(COLUMNS) if column not in ("95 % interval", THIN)]
+    for number in shown:
+        left = COLUMNS[number] in ("algorithm", "each seed")
+        table.add_column(COLUMNS[number], justify="left" if left else "right", no_wrap=COLUMNS[number] == "algorithm")
     for row in table_rows(results):
-        table.add_row(*row)
+        table.add_row(*(row[number] for number in shown))
+    if any(cell.censored for cell in cells(results)):
+        table.caption = "≥: a lower bound, since a run reached the cap unsolved"
     return table

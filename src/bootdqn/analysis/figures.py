@@ -1,11 +1,13 @@
 """Figures. Each takes results and returns a Matplotlib figure; none keeps state in Matplotlib."""
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from bootdqn.analysis.deep_sea import Cell, Result, cells
 from bootdqn.common.algorithms import algorithm, algorithm_order
@@ -36,11 +38,12 @@ def episodes_to_solve(results: list[Result]) -> Figure:
             _against_size(axes, groups)
         else:
             _columns(axes, groups)
-        axes.set_ylabel("episodes to solve")
+        axes.set_ylabel("episodes to solve (log scale)")
         axes.set_yscale("log")
         axes.set_ylim(top=max(caps) * 1.35)
-        axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.yaxis.set_minor_locator(NullLocator())
         return figure
 
 
@@ -48,7 +51,7 @@ def to_svg(figure: Figure) -> str:
     """Return the figure as SVG text that is the same for the same data."""
     buffer = io.StringIO()
     with mpl.rc_context(STYLE):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 
@@ -58,11 +61,11 @@ def _columns(axes: Axes, groups: list[Cell]) -> None:
         colour = algorithm(cell.strategy).colour
         _seeds(axes, cell, x, 0.08, colour)
         axes.plot([x - 0.22, x + 0.22], [cell.mean] * 2, color=colour, linewidth=2.5)
+        _mark_lower_bounds(axes, [cell], [x], colour)
     axes.set_xticks(range(len(groups)), [algorithm(cell.strategy).label for cell in groups])
     axes.set_xlim(-0.6, len(groups) - 0.4)
     axes.grid(visible=False, axis="x")
-    axes.set_title(f"DeepSea, N = {groups[0].size}: dots are seeds, crosses did not solve it, bars are means",
-                   fontsize=11)  # fmt: skip
+    axes.set_title(f"DeepSea, N = {groups[0].size}")
 
 
 def _against_size(axes: Axes, groups: list[Cell]) -> None:
@@ -73,12 +76,20 @@ def _against_size(axes: Axes, groups: list[Cell]) -> None:
         shift = 0.3 * (number - (len(strategies) - 1) / 2)
         sizes = [cell.size + shift for cell in mine]
         axes.plot(sizes, [cell.mean for cell in mine], color=look.colour, label=look.label, linewidth=2)
+        _mark_lower_bounds(axes, mine, sizes, look.colour)
         for x, cell in zip(sizes, mine, strict=True):
             _seeds(axes, cell, x, 0.0, look.colour)
     axes.set_xticks(sorted({cell.size for cell in groups}))
     axes.set_xlabel("size N of the grid")
-    axes.set_title("DeepSea: dots are seeds, crosses did not solve it, lines are means", fontsize=11)
+    axes.set_title("DeepSea")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
+
+
+def _mark_lower_bounds(axes: Axes, groups: list[Cell], xs: Sequence[float], colour: str) -> None:
+    """Put an arrow on each mean that is only a lower bound."""
+    for x, cell in zip(xs, groups, strict=True):
+        if cell.censored:
+            axes.scatter(x, cell.mean, marker="^", s=70, color=colour, zorder=4)
 
 
 def _seeds(axes: Axes, cell: Cell, x: float, spread: float, colour: str) -> None:

@@ -11,6 +11,7 @@ from bootdqn.common.files import write_text_atomically
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b; }
 figure { margin: 1.5rem 0; background: white; border-radius: 8px; padding: 0.5rem; }
+figcaption { color: #555; font-size: 0.9rem; padding: 0 0.5rem; }
 figure svg { width: 100%; height: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
 th, td { padding: 0.35rem 0.6rem; text-align: right; border-bottom: 1px solid #8884; }
@@ -38,7 +39,9 @@ def write_page(results: list[Result], path: Path) -> Path:
 <p class="answer">{escape(answer(results))}</p>
 <p>One treasure, N steps to the right of the start; every step to the right costs a little, and one wrong step loses
 it. An agent that follows the rewards it sees never finds it. Runs stop at {caps} episodes.</p>
-<figure>{to_svg(episodes_to_solve(results))}</figure>
+<figure>{to_svg(episodes_to_solve(results))}
+<figcaption>Each dot is a seed, a cross one that did not solve it before the cap; bars and lines are means over seeds,
+with a triangle (▲) where the mean is only a lower bound.</figcaption></figure>
 <table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>
 <p>A run is <em>solved</em> at the first episode at which fewer than 90&nbsp;% of its episodes so far were bad and at
 least 10 were good (bsuite's rule with a minimum; bsuite's own has none, and the table counts the runs where the two

@@ -8,11 +8,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from bootdqn.common.algorithms import algorithm
 from bootdqn.experiments.plan import PlannedRun
-from bootdqn.experiments.pool import Ended, Event, Started, Underway, run_all
+from bootdqn.experiments.pool import Ended, Event, PoolOutcome, Started, Underway, run_all
 from bootdqn.training.display import describe
 
 
-def run_with_display(runs: list[PlannedRun], out: Path, workers: int, console: Console) -> list[Ended]:
+def run_with_display(runs: list[PlannedRun], out: Path, workers: int, console: Console) -> PoolOutcome:
     """Train `runs` as `run_all` does, showing how they are doing; without a terminal, only the results are shown."""
     columns = (
         TextColumn("{task.description}"),

@@ -42,9 +42,17 @@ class Ended:
 Event = Started | Underway | Ended
 
 
+@dataclass(frozen=True)
+class PoolOutcome:
+    """How the runs that were begun ended, and the exit code of the signal that stopped the pool, if one did."""
+
+    ended: list[Ended]
+    stop_exit_code: int | None
+
+
 def run_all(
     runs: Iterable[PlannedRun], out: Path, workers: int, on_event: Callable[[Event], None] = lambda _: None
-) -> list[Ended]:
+) -> PoolOutcome:
     """Train every run in its folder below `out`, `workers` at a time, and return how each ended.
 
     A run that fails, or whose process dies, is reported and does not stop the others. On SIGINT or SIGTERM the runs
@@ -67,7 +75,7 @@ def run_all(
                         on_event(Started(worker.busy_with))
                 busy = [worker for worker in crew if worker.current is not None]
                 if not busy:
-                    return ended
+                    return PoolOutcome(ended, stop.exit_code if stop else None)
                 for worker in _with_news(busy):
                     event = worker.news()
                     if isinstance(event, Ended):

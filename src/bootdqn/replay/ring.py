@@ -38,16 +38,16 @@ class RingReplay:
             num_envs: How many environments write, each into its own ring.
         """
         self._slots = max(1, capacity // num_envs) + 1
-        shape = (num_envs, self._slots)
+        total = num_envs * self._slots
         self._discount = np.float32(discount)
-        self._observation = np.zeros((*shape, *observation.shape), observation.dtype)
-        self._action = np.zeros(shape, np.int64)
-        self._reward = np.zeros(shape, np.float32)
-        self._terminated = np.zeros(shape, np.bool_)
-        self._mask = np.zeros((*shape, num_heads), np.bool_)
-        self._sampleable = np.zeros(shape, np.bool_)
-        self._open_slot = np.zeros(num_envs, np.int64)
-        self._reached = np.zeros(num_envs, np.int64)
+        self._observation = np.zeros((total, *observation.shape), observation.dtype)
+        self._action = np.zeros(total, np.int64)
+        self._reward = np.zeros(total, np.float32)
+        self._terminated = np.zeros(total, np.bool_)
+        self._mask = np.zeros((total, num_heads), np.bool_)
+        self._sampleable = np.zeros(total, np.bool_)
+        self._newest = np.arange(num_envs) * self._slots
+        self._reached = 0
         self._size = 0
 
     def __len__(self) -> int:
@@ -56,8 +56,8 @@ class RingReplay:
 
     def begin_episode(self, env: int, observation: Any) -> None:
         """Store the first observation of an episode."""
-        slot = int(self._open_slot[env])
-        self._observation[env, slot] = observation
+        slot = int(self._newest[env])
+        self._observation[slot] = observation
         self._open(env, slot)
 
     def add(
@@ -75,51 +75,56 @@ class RingReplay:
 
         After an end (`terminated` or `truncated`) the next call for this environment is `begin_episode`.
         """
-        slot = int(self._open_slot[env])
-        self._action[env, slot] = action
-        self._reward[env, slot] = reward
-        self._terminated[env, slot] = terminated
-        self._mask[env, slot] = mask
-        self._sampleable[env, slot] = True
+        slot = int(self._newest[env])
+        self._action[slot] = action
+        self._reward[slot] = reward
+        self._terminated[slot] = terminated
+        self._mask[slot] = mask
+        self._sampleable[slot] = True
         self._size += 1
-        following = (slot + 1) % self._slots
-        if not terminated:
-            self._observation[env, following] = next_observation
+        following = self._after(slot)
         self._open(env, following)
-        if truncated and not terminated:
-            self._open(env, (following + 1) % self._slots)
+        if not terminated:
+            self._observation[following] = next_observation
+            if truncated:
+                self._open(env, self._after(following))
 
     def sample(self, batch_size: int, rng: np.random.Generator) -> Batch:
         """Draw `batch_size` stored transitions, uniformly and with replacement."""
         if not self._size:
             raise ValueError("the replay holds no transition yet: add some before sampling")
-        env, slot = self._draw(batch_size, rng)
-        following = (slot + 1) % self._slots
+        slot = self._draw(batch_size, rng)
         return Batch(
-            observation=self._observation[env, slot],
-            action=self._action[env, slot],
-            reward=self._reward[env, slot],
-            discount=np.where(self._terminated[env, slot], np.float32(0), self._discount),
-            next_observation=self._observation[env, following],
-            mask=self._mask[env, slot],
+            observation=self._observation[slot],
+            action=self._action[slot],
+            reward=self._reward[slot],
+            discount=np.where(self._terminated[slot], np.float32(0), self._discount),
+            next_observation=self._observation[self._after(slot)],
+            mask=self._mask[slot],
             weight=np.ones(batch_size, np.float32),
-            slot=env * self._slots + slot,
+            slot=slot,
         )
 
-    def _open(self, env: int, slot: int) -> None:
-        """Make `slot` the newest one; the transition that stood there is gone."""
-        self._size -= int(self._sampleable[env, slot])
-        self._sampleable[env, slot] = False
-        self._open_slot[env] = slot
-        self._reached[env] = max(self._reached[env], slot + 1)
+    def _after(self, slot: Any) -> Any:
+        """Return the slot after `slot`, or after each of an array of them, in the same environment's ring."""
+        return slot + 1 - self._slots * ((slot + 1) % self._slots == 0)
 
-    def _draw(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw sampleable places, drawing again where a slot has no transition."""
-        num_envs = len(self._open_slot)
-        reached = int(self._reached.max())
-        place = rng.integers(0, num_envs * reached, count)
-        env, slot = np.divmod(place, reached)
-        while (missing := np.flatnonzero(~self._sampleable[env, slot])).size:
-            place = rng.integers(0, num_envs * reached, missing.size)
-            env[missing], slot[missing] = np.divmod(place, reached)
-        return env, slot
+    def _open(self, env: int, slot: int) -> None:
+        """Make `slot` the newest one of `env`; the transition that stood there is gone."""
+        self._size -= int(self._sampleable[slot])
+        self._sampleable[slot] = False
+        self._newest[env] = slot
+        self._reached = max(self._reached, slot % self._slots + 1)
+
+    def _draw(self, count: int, rng: np.random.Generator) -> Array:
+        """Draw slots that have a transition, drawing again where one has none."""
+        num_drawable = len(self._newest) * self._reached
+
+        def anywhere(how_many: int) -> Array:
+            env, offset = np.divmod(rng.integers(0, num_drawable, how_many), self._reached)
+            return env * self._slots + offset
+
+        slot = anywhere(count)
+        while (missing := np.flatnonzero(~self._sampleable[slot])).size:
+            slot[missing] = anywhere(missing.size)
+        return slot

@@ -5,6 +5,7 @@ keys are the flags of the command line, and it is what a sweep varies.
 """
 
 import difflib
+import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -37,7 +38,7 @@ class RunConfig:
         for name in ("threads", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
-        if self.device != "cpu" and not self.device.startswith("cuda"):
+        if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise ValueError(f"--device must be cpu, cuda or cuda:INDEX, got {self.device!r}")
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from bootdqn.common.errors import UsageError
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import TrainConfig, differences, resolve, to_flat
 from bootdqn.training.goals import DeepSeaGoal
-from bootdqn.training.loop import make_parts, train
+from bootdqn.training.loop import Parts, make_parts, train
 from bootdqn.training.provenance import provenance
 from bootdqn.training.records import Clock, JsonLines, UpdateAverages, episode_record
 from bootdqn.training.signals import StopRequest, stop_on_signal
@@ -22,10 +23,6 @@ Status = Literal["finished", "interrupted"]
 SHOW_EVERY_SECONDS = 0.25
 TIMING_EVERY_SECONDS = 10.0
 ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
-
-
-class FolderError(Exception):
-    """The folder cannot take this run; the message says why and what to do."""
 
 
 class Progress(NamedTuple):
@@ -60,15 +57,18 @@ def run(config: TrainConfig[Any], path: Path, show: Callable[[Progress], None] =
         show: Called a few times a second with the state of the run.
 
     Raises:
-        FolderError: The folder holds something else.
+        UsageError: The folder holds something else, or the configuration asks for what is not there.
     """
     config = resolve(config)
     folder = RunFolder(path)
-    finished = claim(folder, config)
+    finished = finished_summary(folder, config)
     if finished is not None:
         return Outcome(finished, 0, already_finished=True)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
-        return _train_in(folder, config, show, stop)
+        parts = make_parts(config)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        write_json_atomically(folder.config, to_flat(config))
+        return _train_in(folder, config, parts, show, stop)
 
 
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
@@ -83,25 +83,26 @@ def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path
     raise AssertionError("there is always a next number")
 
 
-def claim(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, Any] | None:
-    """Make `folder` this configuration's, or find it so. Return the summary if the run is already finished."""
-    flat = to_flat(config)
+def finished_summary(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, Any] | None:
+    """Return the summary if `folder` holds this very run, finished; None if it is free for it.
+
+    Raises:
+        UsageError: The folder holds something else.
+    """
     if folder.config.exists():
-        different = differences(folder.read_config(), flat)
+        different = differences(folder.read_config(), to_flat(config))
         if different:
             listed = ", ".join(f"{key}: {old!r} there, {new!r} here" for key, (old, new) in different.items())
-            raise FolderError(f"{folder.path} holds another configuration ({listed}); choose another --run-dir")
+            raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another --run-dir")
         summary = folder.read_summary()
         return summary if summary is not None and summary.get("status") == "finished" else None
     if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
-        raise FolderError(f"{folder.path} exists and is not a run folder; choose another --run-dir")
-    folder.path.mkdir(parents=True, exist_ok=True)
-    write_json_atomically(folder.config, flat)
+        raise UsageError(f"{folder.path} exists and is not a run folder; choose another --run-dir")
     return None
 
 
 def _train_in(
-    folder: RunFolder, config: TrainConfig[Any], show: Callable[[Progress], None], stop: StopRequest
+    folder: RunFolder, config: TrainConfig[Any], parts: Parts, show: Callable[[Progress], None], stop: StopRequest
 ) -> Outcome:
     folder.summary.unlink(missing_ok=True)
     write_json_atomically(folder.provenance, provenance(config.run.threads))
@@ -111,7 +112,7 @@ def _train_in(
     episodes = 0
     step = 0
     try:
-        for rounds, round_ in enumerate(train(config, make_parts(config)), start=1):
+        for rounds, round_ in enumerate(train(config, parts), start=1):
             step = round_.step
             for episode in round_.finished:
                 episodes += 1

@@ -1,0 +1,122 @@
+"""The actor: active heads, warm-up, acting before learning, and a strategy for several environments at once."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bootdqn.agent.actor import Actor
+from bootdqn.agent.config import ActorConfig
+from bootdqn.exploration.strategies import parse_strategy
+
+# Head h prefers action h; the gain of all heads makes evoi:reduce=sum prefer action 2, whoever is active.
+DISAGREEING = np.array([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 20.0]])
+
+
+def make_actor(strategy="greedy", *, num_envs=1, num_heads=3, seed=0, **config):
+    return Actor(ActorConfig(strategy, **config), num_envs, num_heads, np.random.default_rng(seed))
+
+
+def frequencies_are_uniform(draws, num_values):
+    return stats.chisquare(np.bincount(draws, minlength=num_values)).pvalue > 0.01
+
+
+# Heads
+
+
+def test_heads_are_drawn_uniformly_and_independently():
+    actor = make_actor(num_heads=7)
+    draws = []
+    for _ in range(7000):
+        actor.draw_head(0)
+        draws.append(int(actor.heads[0]))
+    draws = np.array(draws)
+    assert frequencies_are_uniform(draws, 7)
+    assert frequencies_are_uniform(draws[::2] * 7 + draws[1::2], 49)
+
+
+def test_drawing_a_head_for_one_environment_leaves_the_others_alone():
+    actor = make_actor(num_envs=4, num_heads=1000)
+    for env in (2, 0, 2, 3):
+        before = actor.heads.copy()
+        actor.draw_head(env)
+        assert [int(e) for e in np.flatnonzero(actor.heads != before)] == [env]
+
+
+def test_one_head_is_always_the_active_one():
+    actor = make_actor(num_heads=1)
+    actor.draw_head(0)
+    assert actor.heads.tolist() == [0]
+
+
+def test_the_same_stream_draws_the_same_heads_and_actions():
+    actors = [make_actor(num_envs=3, seed=5, before_learning="uniform") for _ in range(2)]
+    q = np.zeros((3, 3, 9))
+    for step in range(20):
+        for actor in actors:
+            actor.draw_head(step % 3)
+        np.testing.assert_array_equal(actors[0].heads, actors[1].heads)
+        actions = [actor.act(q, step, learning=step > 10) for actor in actors]
+        np.testing.assert_array_equal(*actions)
+
+
+# Actions
+
+
+def test_every_environment_follows_its_own_head_on_its_own_values():
+    actor = make_actor(num_envs=3, num_heads=2)
+    actor.heads[:] = [1, 0, 1]
+    q = np.zeros((3, 2, 4))
+    for env, head, action in ((0, 0, 1), (0, 1, 2), (1, 0, 3), (1, 1, 0), (2, 0, 2), (2, 1, 1)):
+        q[env, head, action] = 1
+    assert actor.act(q, 0, learning=True).tolist() == [2, 3, 1]
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "ucb", "gain", "evoi", "evoi:reduce=sum", "ids"])
+def test_actions_are_those_of_the_strategy_state_by_state(strategy):
+    rng = np.random.default_rng(1)
+    actor = make_actor(strategy, num_envs=20, num_heads=5)
+    q = rng.normal(size=(20, 5, 4)).astype(np.float32)
+    for env in range(20):
+        actor.draw_head(env)
+    actions = actor.act(q, 0, learning=True)
+    alone = [int(parse_strategy(strategy).select(q[env], int(actor.heads[env]))) for env in range(20)]
+    assert actions.tolist() == alone
+
+
+@pytest.mark.parametrize("learning", [False, True])
+def test_the_strategy_acts_from_the_first_step_by_default(learning):
+    actor = make_actor("evoi:reduce=sum")
+    assert actor.act(DISAGREEING[None], 0, learning=learning).tolist() == [2]
+
+
+def test_warm_up_follows_the_active_head_and_ends_on_time():
+    actor = make_actor("evoi:reduce=sum", num_envs=2, warmup_steps=10)
+    actor.heads[:] = [0, 1]
+    q = np.stack([DISAGREEING] * 2)
+    for step in (0, 5, 9):
+        assert actor.act(q, step, learning=True).tolist() == [0, 1]
+    for step in (10, 11, 1000):
+        assert actor.act(q, step, learning=True).tolist() == [2, 2]
+
+
+def test_before_learning_uniform_actions_ignore_the_values():
+    actor = make_actor("greedy", num_envs=5, before_learning="uniform", warmup_steps=3)
+    q = np.broadcast_to(np.arange(6.0), (5, 3, 6))
+    actions = np.concatenate([actor.act(q, step, learning=False) for step in range(1200)])
+    assert frequencies_are_uniform(actions, 6)
+    columns = actions.reshape(-1, 5)
+    assert frequencies_are_uniform(columns[:, 0] * 6 + columns[:, 1], 36)
+
+
+def test_uniform_acting_stops_when_learning_starts():
+    actor = make_actor("greedy", num_envs=5, before_learning="uniform")
+    q = np.broadcast_to(np.arange(6.0), (5, 3, 6))
+    assert all((actor.act(q, step, learning=True) == 5).all() for step in range(50))
+
+
+def test_a_strategy_that_does_not_draw_leaves_the_stream_alone():
+    rng = np.random.default_rng(2)
+    actor = Actor(ActorConfig("evoi"), 1, 3, rng)
+    before = rng.bit_generator.state
+    actor.act(DISAGREEING[None], 0, learning=True)
+    assert rng.bit_generator.state == before

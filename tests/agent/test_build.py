@@ -1,0 +1,59 @@
+"""Which learner is built for which ensemble."""
+
+import numpy as np
+import pytest
+
+from bootdqn.agent.build import make_learner
+from bootdqn.agent.config import LearnerConfig
+from bootdqn.agent.learner import AutogradLearner
+from bootdqn.agent.tabular_learner import TabularLearner
+from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
+from bootdqn.networks.config import NetworkConfig
+from bootdqn.networks.ensemble import make_ensemble
+
+DISCRETE = EnvSpec(DiscreteSpec(9), 2)
+BOX = EnvSpec(BoxSpec((9,), np.dtype(np.float32)), 2)
+SUPPORTED = ("independent", (5, 4), DISCRETE)
+UNSUPPORTED = {
+    "one hidden layer": ("independent", (5,), DISCRETE),
+    "three hidden layers": ("independent", (5, 4, 3), DISCRETE),
+    "a shared torso": ("shared", (5, 4), DISCRETE),
+    "a shared torso of two layers": ("shared", (5, 4, 3), DISCRETE),
+    "arrays": ("independent", (5, 4), BOX),
+    "arrays and a shared torso": ("shared", (5, 4), BOX),
+}
+
+
+def build(kind, hidden_sizes, spec, *, engine, device="cpu"):
+    ensemble = make_ensemble(NetworkConfig(3, kind, hidden_sizes), spec, np.random.default_rng(0))
+    return ensemble, make_learner(LearnerConfig(engine=engine), ensemble, device)
+
+
+@pytest.mark.parametrize("engine", ["auto", "fused"])
+def test_the_kernel_learns_what_it_supports(engine):
+    ensemble, learner = build(*SUPPORTED, engine=engine)
+    assert type(learner) is TabularLearner
+    assert learner.online is ensemble
+
+
+def test_autograd_learns_what_the_kernel_supports_when_asked_to():
+    ensemble, learner = build(*SUPPORTED, engine="autograd")
+    assert type(learner) is AutogradLearner
+    assert learner.online is ensemble
+
+
+@pytest.mark.parametrize("engine", ["auto", "autograd"])
+@pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
+def test_autograd_learns_the_rest(ensemble, engine):
+    assert type(build(*ensemble, engine=engine)[1]) is AutogradLearner
+
+
+@pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
+def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble):
+    with pytest.raises(ValueError, match=r"--engine fused needs discrete observations.*use --engine auto"):
+        build(*ensemble, engine="fused")
+
+
+def test_the_kernel_runs_on_the_processor_only():
+    with pytest.raises(ValueError, match="--device cpu"):
+        build(*SUPPORTED, engine="fused", device="cuda")

@@ -1,0 +1,50 @@
+"""Files that are whole or not there, and run folders that can be damaged."""
+
+import json
+
+import pytest
+
+from bootdqn.common.files import write_json_atomically, write_text_atomically
+from bootdqn.common.run_folder import DamagedRunError, RunFolder, find_runs
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file.json"
+    write_json_atomically(path, {"old": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json_atomically(path, {"new": float("nan")})
+    assert json.loads(path.read_text()) == {"old": 1}
+
+
+def test_a_write_leaves_nothing_else_behind(tmp_path):
+    write_text_atomically(tmp_path / "a.txt", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_half_written_last_line_is_passed_over(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.metrics.write_text('{"kind": "episode", "n": 1}\n{"kind": "update"}\n{"kind": "epi')
+    assert list(folder.read_metrics("episode")) == [{"kind": "episode", "n": 1}]
+    assert len(list(folder.read_metrics())) == 2
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.metrics.write_text('{"kind": "episode"}\nrubbish\n{"kind": "episode"}\n')
+    with pytest.raises(DamagedRunError, match="line 2"):
+        list(folder.read_metrics())
+
+
+@pytest.mark.parametrize("content", ["", "[1, 2]", "{", "\x00\x01", "[" * 100_000])
+def test_a_damaged_configuration_is_a_typed_error(tmp_path, content):
+    folder = RunFolder(tmp_path)
+    folder.config.write_text(content)
+    with pytest.raises(DamagedRunError, match=r"config\.json"):
+        folder.read_config()
+
+
+def test_runs_are_found_at_any_depth(tmp_path):
+    for name in ("b/x", "a", "b/y/z"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text("{}")
+    assert [run.path.relative_to(tmp_path).as_posix() for run in find_runs(tmp_path)] == ["a", "b/x", "b/y/z"]

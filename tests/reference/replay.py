@@ -1,0 +1,62 @@
+"""A slow, obvious replay: whole transitions in Python lists, the next observation of each copied beside it.
+
+An environment's list has room for `capacity // num_envs` entries, and the oldest go first. A truncated end spends one
+entry that holds no transition, because its final observation must be kept; a terminated end spends none.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Everything there is to know of one step."""
+
+    observation: np.ndarray
+    action: int
+    reward: float
+    next_observation: np.ndarray
+    mask: np.ndarray
+    terminated: bool
+
+
+class NaiveReplay:
+    """The same calls as `RingReplay`, without sampling."""
+
+    def __init__(self, capacity: int, num_envs: int) -> None:
+        self._room = capacity // num_envs
+        self._entries: list[list[Transition | None]] = [[] for _ in range(num_envs)]
+        self._current: list[Any] = [None] * num_envs
+
+    def __len__(self) -> int:
+        return len(self.transitions())
+
+    def transitions(self) -> list[Transition]:
+        """Return every transition that must be sampleable now, oldest first, one environment after the other."""
+        return [entry for entries in self._entries for entry in entries if entry is not None]
+
+    def begin_episode(self, env: int, observation: Any) -> None:
+        """Remember where the next transition starts."""
+        self._current[env] = np.array(observation)
+
+    def add(
+        self,
+        env: int,
+        action: int,
+        reward: float,
+        next_observation: Any,
+        mask: np.ndarray,
+        *,
+        terminated: bool,
+        truncated: bool,
+    ) -> None:
+        """Append one transition, then drop the oldest entries that no longer fit."""
+        after = np.array(next_observation)
+        self._entries[env].append(Transition(self._current[env], action, reward, after, np.array(mask), terminated))
+        if truncated and not terminated:
+            self._entries[env].append(None)
+        while len(self._entries[env]) > self._room:
+            del self._entries[env][0]
+        self._current[env] = after

@@ -1,0 +1,148 @@
+"""The command line: what it teaches, and what it says when it is asked the wrong thing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bootdqn.cli import parse, run_command_line
+from bootdqn.training.config import DEEP_SEA, to_flat
+
+TRAIN = ["train", "deep-sea"]
+
+
+def test_every_setting_is_a_flag_with_its_explanation(capsys):
+    assert run_command_line([*TRAIN, "--help"]) == 0
+    text = capsys.readouterr().out
+    for key in to_flat(DEEP_SEA):
+        if key != "environment":
+            assert f"--{key.replace('_', '-')}" in text
+    for name in ("--run-dir", "--quiet"):
+        assert name in text
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["train"], ["train", "-h"], ["demo", "--help"]])
+def test_help_is_given_at_every_level(arguments, capsys):
+    assert run_command_line(arguments) == 0
+    assert "usage: bootdqn" in capsys.readouterr().out
+
+
+def test_help_does_not_wait_for_pytorch():
+    code = "import sys; from bootdqn.cli import run_command_line as r; r(['train', 'deep-sea', '--help'])\n"
+    code += "assert not {'torch', 'numba', 'matplotlib', 'scipy'} & set(sys.modules), 'imported too early'"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_flags_become_the_configuration():
+    flags = (
+        "--size 20 --strategy gain:scale=5 --seed 3 --no-stop-when-solved --num-heads 7 --batch-size 64 "
+        "--learning-rate 0.01 --discount 0.9 --mask-probability 1.0 --replay-capacity 500 --learning-starts 50 "
+        "--update-every 2 --target-every 9 --device cuda:1 --threads 2 --mapping-seed 42 --hidden-sizes 16 8"
+    )
+    command = parse([*TRAIN, *flags.split()])
+    expected = to_flat(DEEP_SEA) | {
+        "size": 20,
+        "strategy": "gain:scale=5.0",
+        "seed": 3,
+        "stop_when_solved": False,
+        "num_heads": 7,
+        "batch_size": 64,
+        "learning_rate": 0.01,
+        "discount": 0.9,
+        "mask_probability": 1.0,
+        "replay_capacity": 500,
+        "learning_starts": 50,
+        "update_every": 2,
+        "target_every": 9,
+        "device": "cuda:1",
+        "threads": 2,
+        "mapping_seed": 42,
+        "hidden_sizes": [16, 8],
+    }
+    assert to_flat(command.config) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "did you mean 'train'?"),
+        (["nonsense"], "choose from train, demo"),
+        (["train", "deepsea"], "did you mean 'deep-sea'?"),
+        ([*TRAIN, "--sise", "3"], "did you mean --size?"),
+        ([*TRAIN, "--size", "x"], "--size"),
+        ([*TRAIN, "--size"], "--size"),
+        ([*TRAIN, "--size", "0"], "--size must be at least 1, got 0"),
+        ([*TRAIN, "--strategy", "evo"], "unknown strategy 'evo'; did you mean 'evoi'?"),
+        ([*TRAIN, "--strategy", "evoi:reduce=max"], "reduce must be one of mean, sum; got 'max'"),
+        ([*TRAIN, "--strategy", "gain:scael=2"], "did you mean 'scale'?"),
+        ([*TRAIN, "--loss", "l2"], "'squared', 'huber'"),
+        ([*TRAIN, "--device", "tpu"], "--device must be cpu, cuda"),
+        ([*TRAIN, "--discount", "1.5"], "--discount must be in [0, 1], got 1.5"),
+        ([*TRAIN, "--learning-rate", "nan"], "--learning-rate must be positive and finite"),
+        ([*TRAIN, "--hidden-sizes"], "--hidden-sizes must be one or more"),
+        ([*TRAIN, "--hidden-sizes", "50", "-1"], "--hidden-sizes must be one or more"),
+        ([*TRAIN, "--learning-starts", "99999"], "is never reached with --replay-capacity 10000"),
+        ([*TRAIN, "--mapping-seed", "-1"], "--mapping-seed must be in"),
+        ([*TRAIN, "--threads", "0"], "--threads must be at least 1"),
+        ([*TRAIN, "--seed", "1e3"], "--seed"),
+        ([*TRAIN, "stray"], "stray"),
+        (["demo", "--sizes", "ten"], "--sizes"),
+        (["demo", "--sizes", "0"], "--size must be at least 1, got 0"),
+        (["demo", "--num-seeds", "0"], "--num-seeds must be at least 1"),
+        (["demo", "--workers", "0"], "--workers must be at least 1"),
+        (["demo", "--strategies", "gred"], "did you mean 'greedy'?"),
+        (["demo", "--strategies"], "--strategies"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_or_two(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.startswith("bootdqn: ")
+    assert len(captured.err.strip().splitlines()) <= 2
+    assert not list(tmp_path.iterdir()), "a mistake leaves no files"
+
+
+def test_a_run_says_how_it_ended_and_a_second_call_that_it_already_has(tmp_path, capsys):
+    arguments = [*TRAIN, "--size", "3", "--max-episodes", "5", "--run-dir", str(tmp_path / "run")]
+    assert run_command_line(arguments) == 0
+    assert "finished, not solved in 5 episodes" in capsys.readouterr().out
+    assert run_command_line(arguments) == 0
+    assert "already finished" in capsys.readouterr().out
+    assert run_command_line([*arguments, "--seed", "1"]) == 2
+    assert "mapping_seed: 0 there, 1 here, seed: 0 there, 1 here" in capsys.readouterr().err
+
+
+def test_without_a_folder_one_is_picked_under_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line([*TRAIN, "--size", "3", "--max-episodes", "2", "--strategy", "greedy"]) == 0
+    assert (tmp_path / "runs/deep-sea-3-greedy-seed0/summary.json").exists()
+    assert "runs/deep-sea-3-greedy-seed0" in capsys.readouterr().out
+
+
+def test_an_engine_that_does_not_fit_is_a_mistake(tmp_path, capsys):
+    arguments = [*TRAIN, "--engine", "fused", "--hidden-sizes", "8", "--run-dir", str(tmp_path / "run")]
+    assert run_command_line(arguments) == 2
+    assert "--engine fused needs discrete observations" in capsys.readouterr().err
+
+
+def test_a_missing_device_is_a_mistake(tmp_path, capsys):
+    import torch
+
+    device = f"cuda:{torch.cuda.device_count()}"
+    assert run_command_line([*TRAIN, "--device", device, "--run-dir", str(tmp_path / "run")]) == 2
+    assert "--device" in capsys.readouterr().err
+
+
+def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
+    out = tmp_path / "demo"
+    arguments = ["demo", "--out", str(out), "--sizes", "3", "4", "--num-seeds", "2", "--max-episodes", "30"]
+    assert run_command_line([*arguments, "--strategies", "greedy", "evoi:reduce=sum", "--workers", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert "BootDQN-EVOI" in printed
+    assert "Open" in printed.splitlines()[-1] or "report.html" in printed
+    page = (out / "report.html").read_text()
+    assert "<svg" in page
+    assert "Runs stop at 30 episodes" in page
+    assert len(list(out.rglob("summary.json"))) == 8

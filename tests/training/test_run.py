@@ -1,0 +1,154 @@
+"""One run folder: what is in it, whose it is, and what a stop leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.training.config import from_flat, resolve, to_flat
+from bootdqn.training.run import default_run_dir, run
+
+
+def config(**settings):
+    small = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
+    return from_flat(small | {"stop_when_solved": False, "log_every": 10} | settings)
+
+
+def test_a_finished_folder_holds_the_whole_story(tmp_path):
+    shown = []
+    outcome = run(config(), tmp_path / "run", shown.append)
+    folder = RunFolder(tmp_path / "run")
+    assert sorted(path.name for path in folder.path.iterdir()) == [
+        "config.json",
+        "metrics.jsonl",
+        "provenance.json",
+        "summary.json",
+        "timing.jsonl",
+    ]
+    assert folder.read_config() == to_flat(resolve(config()))
+    episodes = list(folder.read_metrics("episode"))
+    assert [record["episode"] for record in episodes] == list(range(1, 41))
+    assert [record["step"] for record in episodes] == list(range(4, 161, 4))
+    summary = folder.read_summary()
+    assert summary == outcome.summary
+    assert outcome.exit_code == 0
+    assert (summary["status"], summary["steps"], summary["episodes"]) == ("finished", 160, 40)
+    assert summary["good_episodes"] == sum(not record["bad"] for record in episodes)
+    assert summary["bad_episodes"] == sum(record["bad"] for record in episodes)
+    updates = list(folder.read_metrics("update"))
+    assert [record["updates"] for record in updates] == [10, 20, 30]
+    assert summary["updates"] == 33
+    assert all(record["loss"] >= 0 and record["td_error"] >= 0 for record in updates)
+    provenance = json.loads(folder.provenance.read_text())
+    assert provenance["packages"]["torch"]
+    assert provenance["threads"] == 1
+
+
+def test_update_records_are_means_over_the_updates_since_the_last(tmp_path):
+    run(config(log_every=1), tmp_path / "each")
+    run(config(log_every=11), tmp_path / "eleven")
+    each = [record["loss"] for record in RunFolder(tmp_path / "each").read_metrics("update")]
+    eleven = [record["loss"] for record in RunFolder(tmp_path / "eleven").read_metrics("update")]
+    assert eleven == pytest.approx([sum(each[start : start + 11]) / 11 for start in (0, 11, 22)])
+
+
+def test_two_runs_of_one_configuration_have_equal_metrics_byte_for_byte(tmp_path):
+    for name in ("one", "two"):
+        run(config(), tmp_path / name)
+    assert (tmp_path / "one/metrics.jsonl").read_bytes() == (tmp_path / "two/metrics.jsonl").read_bytes()
+    assert (tmp_path / "one/config.json").read_bytes() == (tmp_path / "two/config.json").read_bytes()
+
+
+def test_a_solved_run_stops_when_both_readings_hold(tmp_path):
+    settings = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "max_episodes": 1000, "stop_when_solved": True}
+    summary = run(config(**settings), tmp_path / "run").summary
+    assert summary["status"] == "finished"
+    assert summary["episodes"] == max(summary["solved_at"], summary["solved_at_strict"]) < 1000
+
+
+def test_a_finished_folder_is_left_alone(tmp_path):
+    run(config(), tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    outcome = run(config(), tmp_path / "run")
+    assert outcome.already_finished
+    assert outcome.exit_code == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_a_folder_with_another_configuration_is_refused_and_untouched(tmp_path):
+    run(config(), tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(UsageError, match=r"num_heads: 4 there, 5 here, .*seed: 0 there, 9 here"):
+        run(config(num_heads=5, seed=9), tmp_path / "run")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="is not a run folder"):
+        run(config(), tmp_path)
+    with pytest.raises(UsageError, match="is not a run folder"):
+        run(config(), tmp_path / "thesis.tex")
+
+
+def test_an_empty_folder_is_taken(tmp_path):
+    assert run(config(), tmp_path).exit_code == 0
+
+
+def test_a_run_stopped_before_its_end_starts_over(tmp_path):
+    run(config(), tmp_path / "whole")
+    run(config(), tmp_path / "stopped")
+    folder = RunFolder(tmp_path / "stopped")
+    folder.summary.write_text(json.dumps({"status": "interrupted"}))
+    folder.metrics.write_text('{"kind": "episode"}\n{"half')
+    run(config(), folder.path)
+    assert folder.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
+
+
+def test_the_default_folder_is_readable_and_never_taken_from_another_run(tmp_path):
+    first = default_run_dir(config(strategy="evoi:reduce=sum", seed=3), tmp_path)
+    assert first == tmp_path / "deep-sea-4-evoi-reduce-sum-seed3"
+    run(config(strategy="evoi:reduce=sum", seed=3), first)
+    assert default_run_dir(config(strategy="evoi:reduce=sum", seed=3), tmp_path) == first
+    assert default_run_dir(config(strategy="evoi:reduce=sum", seed=3, num_heads=9), tmp_path) == first.with_name(
+        first.name + "-2"
+    )
+
+
+def test_training_leaves_threads_and_signals_as_they_were(tmp_path):
+    import torch
+
+    torch.set_num_threads(2)
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    run(config(), tmp_path / "run")
+    assert torch.get_num_threads() == 2
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_readable_folder_and_the_usual_exit_code(tmp_path, number, code):
+    path = tmp_path / "run"
+    command = [sys.executable, "-m", "bootdqn", "train", "deep-sea", "--size", "30", "--run-dir", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: (path / "timing.jsonl").exists() or process.poll() is not None)
+    os.kill(process.pid, number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert "interrupted" in output
+    folder = RunFolder(path)
+    assert folder.read_summary()["status"] == "interrupted"
+    assert folder.read_summary()["episodes"] == len(list(folder.read_metrics("episode")))
+
+
+def wait_until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.05)
