@@ -8,7 +8,7 @@ from bootdqn.agent.actor import Actor
 from bootdqn.agent.config import ActorConfig
 from bootdqn.exploration.strategies import parse_strategy
 
-# Head h prefers action h; the gain of all heads makes evoi:reduce=sum prefer action 2, whoever is active.
+# Head h prefers action h; the ensemble as a whole, as in ucb, prefers action 2.
 DISAGREEING = np.array([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 20.0]])
 
 
@@ -85,12 +85,12 @@ def test_actions_are_those_of_the_strategy_state_by_state(strategy):
 
 @pytest.mark.parametrize("learning", [False, True])
 def test_the_strategy_acts_from_the_first_step_by_default(learning):
-    actor = make_actor("evoi:reduce=sum")
+    actor = make_actor("ucb")
     assert actor.act(DISAGREEING[None], 0, learning=learning).tolist() == [2]
 
 
 def test_warm_up_follows_the_active_head_and_ends_on_time():
-    actor = make_actor("evoi:reduce=sum", num_envs=2, warmup_steps=10)
+    actor = make_actor("ucb", num_envs=2, warmup_steps=10)
     actor.heads[:] = [0, 1]
     q = np.stack([DISAGREEING] * 2)
     for step in (0, 5, 9):

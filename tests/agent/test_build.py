@@ -7,6 +7,7 @@ from bootdqn.agent.build import make_learner
 from bootdqn.agent.config import LearnerConfig
 from bootdqn.agent.learner import AutogradLearner
 from bootdqn.agent.tabular_learner import TabularLearner
+from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.networks.config import NetworkConfig
 from bootdqn.networks.ensemble import make_ensemble
@@ -50,10 +51,10 @@ def test_autograd_learns_the_rest(ensemble, engine):
 
 @pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble):
-    with pytest.raises(ValueError, match=r"--engine fused needs discrete observations.*use --engine auto"):
+    with pytest.raises(UsageError, match=r"--engine fused needs discrete observations.*use --engine auto"):
         build(*ensemble, engine="fused")
 
 
 def test_the_kernel_runs_on_the_processor_only():
-    with pytest.raises(ValueError, match="--device cpu"):
+    with pytest.raises(UsageError, match=r"--device (cpu|cuda is not there)"):
         build(*SUPPORTED, engine="fused", device="cuda")

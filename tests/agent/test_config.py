@@ -42,14 +42,14 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("config", "values", "message"), WRONG, ids=lambda value: str(value))
+@pytest.mark.parametrize(("config", "values", "message"), WRONG, ids=str)
 def test_a_wrong_value_is_refused_with_its_flag_and_itself(config, values, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011 - the message is compared whole below
         config(**values)
     assert str(error.value).startswith(message)
 
 
-@pytest.mark.parametrize(("config", "values"), RIGHT, ids=lambda value: str(value))
+@pytest.mark.parametrize(("config", "values"), RIGHT, ids=str)
 def test_the_last_value_before_a_wrong_one_is_taken(config, values):
     made = config(**values)
     assert {name: getattr(made, name) for name in values} == values

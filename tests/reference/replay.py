@@ -2,6 +2,9 @@
 
 An environment's list has room for `capacity // num_envs` entries, and the oldest go first. A truncated end spends one
 entry that holds no transition, because its final observation must be kept; a terminated end spends none.
+
+Where observations are stacks of frames, each entry has room for its newest frame only. A transition is there as long
+as the entries of the `history` frames before it are, or those back to its episode's first.
 """
 
 from dataclasses import dataclass
@@ -20,13 +23,17 @@ class Transition:
     next_observation: np.ndarray
     mask: np.ndarray
     terminated: bool
+    step: int
+    """How many steps of its episode came before."""
 
 
 class NaiveReplay:
     """The same calls as `RingReplay`, without sampling."""
 
-    def __init__(self, capacity: int, num_envs: int) -> None:
+    def __init__(self, capacity: int, num_envs: int, history: int = 0) -> None:
         self._room = capacity // num_envs
+        self._history = history
+        self._step = [0] * num_envs
         self._entries: list[list[Transition | None]] = [[] for _ in range(num_envs)]
         self._current: list[Any] = [None] * num_envs
 
@@ -35,11 +42,17 @@ class NaiveReplay:
 
     def transitions(self) -> list[Transition]:
         """Return every transition that must be sampleable now, oldest first, one environment after the other."""
-        return [entry for entries in self._entries for entry in entries if entry is not None]
+        return [
+            entry
+            for entries in self._entries
+            for place, entry in enumerate(entries)
+            if entry is not None and place >= min(entry.step, self._history)
+        ]
 
     def begin_episode(self, env: int, observation: Any) -> None:
         """Remember where the next transition starts."""
         self._current[env] = np.array(observation)
+        self._step[env] = 0
 
     def add(
         self,
@@ -54,7 +67,9 @@ class NaiveReplay:
     ) -> None:
         """Append one transition, then drop the oldest entries that no longer fit."""
         after = np.array(next_observation)
-        self._entries[env].append(Transition(self._current[env], action, reward, after, np.array(mask), terminated))
+        transition = Transition(self._current[env], action, reward, after, np.array(mask), terminated, self._step[env])
+        self._entries[env].append(transition)
+        self._step[env] += 1
         if truncated and not terminated:
             self._entries[env].append(None)
         while len(self._entries[env]) > self._room:

@@ -18,6 +18,9 @@ SPECS = (
     BoxSpec((), np.dtype(np.float64)),
     BoxSpec((1, 2, 2), np.dtype(np.int16)),
     BoxSpec((3,), np.dtype(np.bool_)),
+    BoxSpec((4, 3, 2), np.dtype(np.uint8), stacked=True),
+    BoxSpec((2, 1, 5), np.dtype(np.uint8), stacked=True),
+    BoxSpec((1, 2, 2), np.dtype(np.uint8), stacked=True),
 )
 ENDS = {"none": (False, False), "terminated": (True, False), "truncated": (False, True), "both": (True, True)}
 
@@ -30,7 +33,8 @@ class Drive:
 
     def __init__(self, spec=SPECS[0], *, capacity, num_envs=1, num_heads=3):
         self.ring = RingReplay(spec, capacity=capacity, num_heads=num_heads, discount=DISCOUNT, num_envs=num_envs)
-        self.naive = NaiveReplay(capacity, num_envs)
+        self.stacked = isinstance(spec, BoxSpec) and spec.stacked
+        self.naive = NaiveReplay(capacity, num_envs, spec.shape[0] - 1 if self.stacked else 0)
         self.capacity, self.num_envs = capacity, num_envs
         self.rng = np.random.default_rng(5)
         self.added = 0
@@ -38,18 +42,21 @@ class Drive:
         self._num_heads = num_heads
         self._between_episodes = [True] * num_envs
         self._places = {}
+        self._stack = [None] * num_envs
 
-    def observation(self):
-        limit = self._spec.num_values if isinstance(self._spec, DiscreteSpec) else 2
-        if self._spec.dtype == np.float32 or self._spec.dtype == np.float64:
-            return np.asarray(self.rng.normal(size=self._spec.shape), self._spec.dtype)
-        if self._spec.dtype == np.uint8 or self._spec.dtype == np.int16:
-            limit = 200
-        return np.asarray(self.rng.integers(0, limit, self._spec.shape), self._spec.dtype)
+    def observe(self, env):
+        """Return a new random observation; one of frames continues the stack of its episode."""
+        if not self.stacked:
+            return random_observation(self._spec, self._spec.shape, self.rng)
+        frame = random_observation(self._spec, (1, *self._spec.shape[1:]), self.rng)
+        first = self._between_episodes[env]
+        frames = [frame] * self._spec.shape[0] if first else [self._stack[env][1:], frame]
+        self._stack[env] = np.concatenate(frames)
+        return self._stack[env].copy()
 
     def operate(self, env, end="none"):
         """Begin an episode where none is under way, otherwise take a step that ends as `end` says."""
-        observation = self.observation()
+        observation = self.observe(env)
         if self._between_episodes[env]:
             for replay in (self.ring, self.naive):
                 replay.begin_episode(env, observation)
@@ -99,6 +106,13 @@ class Drive:
         assert all(self._places.setdefault(reward, slot) == slot for reward, slot in places)
 
 
+def random_observation(spec, shape, rng):
+    if np.issubdtype(spec.dtype, np.floating):
+        return np.asarray(rng.normal(size=shape), spec.dtype)
+    limits = {np.dtype(np.bool_): 2, np.dtype(np.int64): 1_000_000}
+    return np.asarray(rng.integers(0, limits.get(spec.dtype, 200), shape), spec.dtype)
+
+
 # The same operations
 
 
@@ -112,9 +126,8 @@ def drives(draw):
 @settings(max_examples=150)
 @given(drives(), st.data())
 def test_every_transition_that_must_be_there_is_sampled_whole_and_no_other(drive, data):
-    env = st.integers(0, drive.num_envs - 1)
-    end = st.sampled_from(("none", "none", "none", *ENDS))
-    for env, end, look in data.draw(st.lists(st.tuples(env, end, st.integers(0, 3)), min_size=25, max_size=80)):
+    envs, ends = st.integers(0, drive.num_envs - 1), st.sampled_from(("none", "none", "none", *ENDS))
+    for env, end, look in data.draw(st.lists(st.tuples(envs, ends, st.integers(0, 3)), min_size=25, max_size=80)):
         drive.operate(env, end)
         if look == 0:
             drive.check()
@@ -199,6 +212,13 @@ def test_no_more_transitions_than_capacity_are_held_by_more_environments_than_ca
     for env in range(3):
         drive.episodes(env, (4, "terminated"))
     assert len(drive.ring) <= 2
+
+
+def test_a_stack_goes_with_the_oldest_of_its_frames():
+    drive = Drive(BoxSpec((3, 2, 2), np.dtype(np.uint8), stacked=True), capacity=6)
+    drive.episodes(0, (4, "terminated"), (4, "none"))  # the ring has room for 2 to 7, and for no frame before
+    drive.check()
+    assert set(drive.ring.sample(500, drive.rng).reward) == {4, 5, 6, 7}  # 2 needs the frames of 0, 3 that of 1
 
 
 # Sampling

@@ -25,6 +25,8 @@ class BoxSpec:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    stacked: bool = False
+    """Whether the first axis is a stack of the most recent frames, newest last, padded with an episode's first."""
 
     @property
     def size(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.common.specs import Array, Batch, ObservationSpec
+from bootdqn.replay.stores import make_store
 
 
 class RingReplay:
@@ -37,10 +38,13 @@ class RingReplay:
             discount: What a value one step later is worth, unless the transition was terminated.
             num_envs: How many environments write, each into its own ring.
         """
-        self._slots = max(1, capacity // num_envs) + 1
+        if capacity < num_envs:
+            raise ValueError(f"capacity must be at least one transition for each of {num_envs} environments: {capacity}")
+        self._slots = capacity // num_envs + 1
         total = num_envs * self._slots
         self._discount = np.float32(discount)
-        self._observation = np.zeros((total, *observation.shape), observation.dtype)
+        self._store = make_store(observation, total)
+        self._age = np.zeros(total, np.uint8)
         self._action = np.zeros(total, np.int64)
         self._reward = np.zeros(total, np.float32)
         self._terminated = np.zeros(total, np.bool_)
@@ -57,8 +61,9 @@ class RingReplay:
     def begin_episode(self, env: int, observation: Any) -> None:
         """Store the first observation of an episode."""
         slot = int(self._newest[env])
-        self._observation[slot] = observation
         self._open(env, slot)
+        self._store.write(slot, observation)
+        self._age[slot] = 0
 
     def add(
         self,
@@ -85,7 +90,8 @@ class RingReplay:
         following = self._after(slot)
         self._open(env, following)
         if not terminated:
-            self._observation[following] = next_observation
+            self._store.write(following, next_observation)
+            self._age[following] = min(self._age[slot] + 1, self._store.history)
             if truncated:
                 self._open(env, self._after(following))
 
@@ -95,24 +101,43 @@ class RingReplay:
             raise ValueError("the replay holds no transition yet: add some before sampling")
         slot = self._draw(batch_size, rng)
         return Batch(
-            observation=self._observation[slot],
+            observation=self._read(slot),
             action=self._action[slot],
             reward=self._reward[slot],
             discount=np.where(self._terminated[slot], np.float32(0), self._discount),
-            next_observation=self._observation[self._after(slot)],
+            next_observation=self._read(self._after(slot)),
             mask=self._mask[slot],
             weight=np.ones(batch_size, np.float32),
             slot=slot,
         )
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that the replay takes."""
+        arrays = (self._age, self._action, self._reward, self._terminated, self._mask, self._sampleable)
+        return self._store.nbytes + sum(array.nbytes for array in arrays)
+
+    def _read(self, slot: Array) -> Array:
+        """Return the observations of `slot` (B,), each rebuilt from the slots of its episode that it is made of."""
+        back = np.arange(self._store.history, -1, -1)
+        return self._store.read(self._moved(slot[:, None], -np.minimum(back, self._age[slot][:, None])))
+
     def _after(self, slot: Any) -> Any:
         """Return the slot after `slot`, or after each of an array of them, in the same environment's ring."""
-        return slot + 1 - self._slots * ((slot + 1) % self._slots == 0)
+        return self._moved(slot, 1)
+
+    def _moved(self, slot: Any, by: Any) -> Any:
+        """Return `slot` moved by `by` within its environment's ring."""
+        start = slot - slot % self._slots
+        return start + (slot - start + by) % self._slots
 
     def _open(self, env: int, slot: int) -> None:
-        """Make `slot` the newest one of `env`; the transition that stood there is gone."""
-        self._size -= int(self._sampleable[slot])
-        self._sampleable[slot] = False
+        """Make `slot` the newest one of `env`; the transitions that need what stood there are gone."""
+        for distance in range(self._store.history + 1):
+            needing = self._moved(slot, distance)
+            if self._age[needing] >= distance and self._sampleable[needing]:
+                self._sampleable[needing] = False
+                self._size -= 1
         self._newest[env] = slot
         self._reached = max(self._reached, slot % self._slots + 1)
 
