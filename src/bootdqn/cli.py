@@ -11,14 +11,16 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Protocol
+from typing import Annotated, Any, Generic, NoReturn, Protocol
 
+import numpy as np
 import tyro
 
 from bootdqn.common.errors import UsageError
-from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
-from bootdqn.training.config import DEEP_SEA, TrainConfig
+from bootdqn.exploration.voting import VoteRule
+from bootdqn.training.config import ATARI, DEEP_SEA, GYM, EnvT, TrainConfig
 
 
 class Command(Protocol):
@@ -30,13 +32,10 @@ class Command(Protocol):
 
 
 @dataclass(frozen=True)
-class TrainDeepSea:
-    """Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).
+class Train(Generic[EnvT]):
+    """Train one agent in one run folder."""
 
-    Example: bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first
-    """
-
-    config: Annotated[tyro.conf.OmitArgPrefixes[TrainConfig[DeepSeaConfig]], tyro.conf.arg(name="")] = DEEP_SEA
+    config: Annotated[tyro.conf.OmitArgPrefixes[TrainConfig[EnvT]], tyro.conf.arg(name="")]
     run_dir: Path | None = None
     """Folder of the run (None: one under runs/ named after the configuration)."""
     quiet: bool = False
@@ -44,7 +43,7 @@ class TrainDeepSea:
 
     def execute(self) -> int:
         """Train, and say where the results are."""
-        from bootdqn.training.display import live_line
+        from bootdqn.training.display import live_line, summary_line
         from bootdqn.training.run import default_run_dir, run
 
         path = self.run_dir or default_run_dir(self.config)
@@ -56,10 +55,7 @@ class TrainDeepSea:
 
 @dataclass(frozen=True)
 class Demo:
-    """Race strategies on DeepSea and draw who solves it first; ends with a page to open.
-
-    Example: bootdqn demo --sizes 5 10 15 --num-seeds 5
-    """
+    """Race strategies on DeepSea."""
 
     out: Path = Path("runs/demo")
     """Folder for the runs and the page; runs that are finished there are not run again."""
@@ -108,7 +104,92 @@ class Demo:
         return outcome.stop_exit_code or (1 if missing else 0)
 
 
-COMMANDS: dict[str, Any] = {"train": {"deep-sea": TrainDeepSea}, "demo": Demo}
+@dataclass(frozen=True)
+class Evaluate:
+    """Let the heads of a run vote, and tell the scores."""
+
+    run_dir: tyro.conf.Positional[Path]
+    """Folder of a run, finished or under way."""
+    episodes: int = 10
+    """The most episodes to play."""
+    max_steps: int = 500_000
+    """The most steps to play."""
+    vote: VoteRule = "plurality"
+    """How the heads vote."""
+    seed: int = 0
+    """Seed of the environment."""
+    video: Path | None = None
+    """File to film the episodes to, such as play.mp4 or play.gif."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "max_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+
+    def execute(self) -> int:
+        """Evaluate and print."""
+        from bootdqn.training.assess import assess
+
+        found, step = assess(
+            self.run_dir,
+            episodes=self.episodes,
+            max_steps=self.max_steps,
+            rule=self.vote,
+            seed=self.seed,
+            video=self.video,
+        )
+        cut = " (cut at --max-steps)" if found.cut else ""
+        print(f"weights after {step:,} steps; {self.vote} vote of the heads")
+        print(f"mean return {np.mean(found.returns):,.2f} over {len(found.returns)} episodes{cut}")
+        print(f"returns: {', '.join(f'{value:g}' for value in found.returns)}")
+        print(f"lengths: {', '.join(map(str, found.lengths))}")
+        print("vote diversity: " + ", ".join(f"{name} {value:.3f}" for name, value in found.diversity.items()))
+        return 0
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A command that can be called: its type, the values it starts from, and what it does."""
+
+    command: Any
+    default: Any
+    description: str
+
+
+COMMANDS: dict[str, Any] = {
+    "train": {
+        "deep-sea": Leaf(
+            Train[DeepSeaConfig],
+            Train(DEEP_SEA),
+            "Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).\n\n"
+            "Example: bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first",
+        ),
+        "atari": Leaf(
+            Train[AtariConfig],
+            Train(ATARI),
+            "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).\n\n"
+            'Example: bootdqn train atari --game "Private Eye" --strategy gain --seed 1 --total-frames 10000000',
+        ),
+        "gym": Leaf(
+            Train[GymConfig],
+            Train(GYM),
+            "Train one agent on any Gymnasium environment with discrete actions.\n\n"
+            "Example: bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
+        ),
+    },
+    "evaluate": Leaf(
+        Evaluate,
+        None,
+        "Play a run by the vote of its heads and tell the scores; weights are saved at each evaluation and at the end."
+        "\n\nExample: bootdqn evaluate runs/first --episodes 5 --video play.mp4",
+    ),
+    "demo": Leaf(
+        Demo,
+        Demo(),
+        "Race strategies on DeepSea and draw who solves it first; ends with a page to open.\n\n"
+        "Example: bootdqn demo --sizes 5 10 15 --num-seeds 5",
+    ),
+}
 SUMMARIES = {"train": "Train one agent in one run folder."}
 
 
@@ -127,6 +208,9 @@ def run_command_line(arguments: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its exit
+        return 141
 
 
 def parse(arguments: list[str]) -> Command | None:
@@ -148,11 +232,14 @@ def parse(arguments: list[str]) -> Command | None:
     return _parse_leaf(node, " ".join(path), rest)
 
 
-def _parse_leaf(command: Any, program: str, arguments: list[str]) -> Command | None:
+def _parse_leaf(leaf: Leaf, program: str, arguments: list[str]) -> Command | None:
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
-            parsed: Command = tyro.cli(command, prog=program, args=arguments)
+            default = {} if leaf.default is None else {"default": leaf.default}
+            parsed: Command = tyro.cli(
+                leaf.command, prog=program, args=arguments, description=leaf.description, **default
+            )
     except SystemExit as stop:
         if not stop.code:
             return None
@@ -175,16 +262,9 @@ def _in_one_line(box: str) -> str:
     return message if suggestion is None else f"{message}; did you mean {suggestion}?"
 
 
-def summary_line(summary: dict[str, Any]) -> str:
-    """Say in a line how a run ended."""
-    solved = summary["solved_at_strict"]
-    result = f"solved at episode {solved:,}" if solved else f"not solved in {summary['episodes']:,} episodes"
-    return f"{summary['status']}, {result} ({summary['steps']:,} steps, {summary['seconds']:.1f} s)"
-
-
 def _overview(path: list[str], commands: dict[str, Any]) -> str:
     def summary(word: str, node: Any) -> str:
-        return SUMMARIES[word] if isinstance(node, dict) else str(node.__doc__).splitlines()[0]
+        return SUMMARIES[word] if isinstance(node, dict) else str(node.description.splitlines()[0])
 
     width = max(map(len, commands))
     listed = "\n".join(f"  {word:<{width}}  {summary(word, node)}" for word, node in commands.items())

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot
 
-from bootdqn.networks.layers import BatchedLinear, FanOutLinear, FanOutTable, Flat, OneHotTable, draw_parameters
+from bootdqn.networks.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, draw_parameters
+from bootdqn.networks.torsos import Flat
 
 SIZES = [(1, 1, 1, 1), (1, 4, 3, 2), (5, 1, 6, 4), (3, 8, 1, 5), (20, 50, 50, 128), (4, 100, 7, 1), (2, 3, 2, 33)]
 """Heads, inputs, outputs, batch."""

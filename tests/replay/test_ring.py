@@ -203,15 +203,9 @@ def test_one_environment_does_not_push_out_the_transitions_of_another():
     drive.check()
 
 
-@pytest.mark.xfail(reason="a capacity smaller than the number of environments is rounded up to one transition each")
-def test_no_more_transitions_than_capacity_are_held_by_more_environments_than_capacity():
-    try:
-        drive = Drive(capacity=2, num_envs=3)
-    except ValueError:
-        return
-    for env in range(3):
-        drive.episodes(env, (4, "terminated"))
-    assert len(drive.ring) <= 2
+def test_a_capacity_without_a_transition_for_each_environment_is_refused():
+    with pytest.raises(ValueError, match="at least one transition for each of 3 environments"):
+        Drive(capacity=2, num_envs=3)
 
 
 def test_a_stack_goes_with_the_oldest_of_its_frames():

@@ -66,7 +66,7 @@ def test_an_episode_ends_with_a_reset_and_a_new_head_before_the_update():
 
 def test_the_first_update_comes_with_the_transition_that_fills_learning_starts():
     settings = config(learning_starts=20)
-    updates = [round_.update is not None for round_ in rounds(settings, make_parts(settings), 30)]
+    updates = [bool(round_.updates) for round_ in rounds(settings, make_parts(settings), 30)]
     assert updates == [False] * 19 + [True] * 11
 
 
@@ -118,7 +118,7 @@ def test_episodes_are_reported_with_their_head_length_and_return():
 
 def trace(settings, count):
     return [
-        (round_.step, round_.finished, None if round_.update is None else round_.update.head_loss.tobytes())
+        (round_.step, round_.finished, [update.head_loss.tobytes() for update in round_.updates])
         for round_ in rounds(settings, make_parts(settings), count)
     ]
 

@@ -8,9 +8,14 @@ from typing import Any
 
 def write_text_atomically(path: Path, text: str) -> None:
     """Write `text` to `path` so that a reader, or a crash, never sees half of it."""
+    write_bytes_atomically(path, text.encode())
+
+
+def write_bytes_atomically(path: Path, content: bytes) -> None:
+    """Write `content` to `path` so that a reader, or a crash, never sees half of it."""
     part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with part.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)

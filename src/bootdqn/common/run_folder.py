@@ -38,6 +38,11 @@ class RunFolder:
         return self.path / "timing.jsonl"
 
     @property
+    def weights(self) -> Path:
+        """The online networks as they were last saved, for looking at: safetensors, no code inside."""
+        return self.path / "weights.safetensors"
+
+    @property
     def summary(self) -> Path:
         """How the run ended; absent while it is under way."""
         return self.path / "summary.json"

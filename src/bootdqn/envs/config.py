@@ -1,36 +1,9 @@
-"""The flags of the environments. `kind` is the word that stands for the environment on the command line."""
+"""The environments' flags, put together. `kind` is the word that stands for an environment on the command line."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from bootdqn.envs.atari_config import AtariConfig
+from bootdqn.envs.deep_sea_config import DeepSeaConfig
+from bootdqn.envs.gym_config import GymConfig
 
+EnvConfig = DeepSeaConfig | AtariConfig | GymConfig
 
-@dataclass(frozen=True)
-class DeepSeaConfig:
-    """The DeepSea environment, and when to stop."""
-
-    kind: ClassVar[str] = "deep-sea"
-    size: int = 10
-    """N, the side of the grid and the length of an episode."""
-    max_episodes: int = 100_000
-    """Stop after this many episodes, solved or not."""
-    stop_when_solved: bool = True
-    """Stop once both readings of "solved" hold."""
-    deterministic: bool = True
-    """Turn off for the windy version: a move right may fail, and the last rewards are noisy."""
-    randomize_actions: bool = True
-    """Draw for each cell which action means right."""
-    mapping_seed: int | None = None
-    """Seed of that draw (None: the run's seed)."""
-    unscaled_move_cost: float = 0.01
-    """What N moves to the right cost together."""
-
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"--size must be at least 1, got {self.size}")
-        if self.max_episodes < 1:
-            raise ValueError(f"--max-episodes must be at least 1, got {self.max_episodes}")
-        if self.mapping_seed is not None and not 0 <= self.mapping_seed < 2**32:
-            raise ValueError(f"--mapping-seed must be in 0..4294967295, got {self.mapping_seed}")
-
-
-EnvConfig = DeepSeaConfig
+__all__ = ["AtariConfig", "DeepSeaConfig", "EnvConfig", "GymConfig"]

@@ -5,22 +5,32 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.wrappers import FrameStackObservation
 
+from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
-from bootdqn.envs.config import EnvConfig
+from bootdqn.envs.config import AtariConfig, EnvConfig, GymConfig
 from bootdqn.envs.deep_sea import DeepSea
+from bootdqn.envs.registered import make_registered
 
 Environment = gymnasium.Env[Any, Any]
 
 
-def make_environment(config: EnvConfig) -> Environment:
+def make_environment(config: EnvConfig, render_mode: str | None = None) -> Environment:
     """Return a new environment."""
+    if isinstance(config, AtariConfig):
+        from bootdqn.envs.atari import make_atari  # ale-py is an extra
+
+        return make_atari(config, render_mode)
+    if isinstance(config, GymConfig):
+        return make_registered(config, render_mode)
     return DeepSea(
         size=config.size,
         deterministic=config.deterministic,
         randomize_actions=config.randomize_actions,
         mapping_seed=config.mapping_seed,
         unscaled_move_cost=config.unscaled_move_cost,
+        render_mode=render_mode,
     )
 
 
@@ -28,14 +38,17 @@ def spec_of(environment: Environment) -> EnvSpec:
     """Return what an agent must know of `environment`.
 
     Raises:
-        TypeError: The actions are not discrete, or the observations neither discrete nor an array.
+        UsageError: The actions are not discrete, or the observations neither discrete nor an array.
     """
     actions, observations = environment.action_space, environment.observation_space
     if not isinstance(actions, spaces.Discrete) or actions.start != 0:
-        raise TypeError(f"Q-learning needs actions 0, 1, ..., n-1 (Discrete), this environment has {actions}")
+        raise UsageError(
+            f"Q-learning needs actions 0, 1, ..., n-1 (Discrete), this environment has {actions}; choose another one"
+        )
     num_actions = int(actions.n)
     if isinstance(observations, spaces.Discrete) and observations.start == 0:
         return EnvSpec(DiscreteSpec(int(observations.n)), num_actions)
     if isinstance(observations, spaces.Box):
-        return EnvSpec(BoxSpec(observations.shape, np.dtype(observations.dtype)), num_actions)
-    raise TypeError(f"observations must be Box or Discrete from 0, this environment has {observations}")
+        stacked = isinstance(environment, FrameStackObservation)
+        return EnvSpec(BoxSpec(observations.shape, np.dtype(observations.dtype), stacked), num_actions)
+    raise UsageError(f"observations must be Box or Discrete from 0, this environment has {observations}")

@@ -48,7 +48,8 @@ def device_of(x: Array) -> Any:
 
 def population_variance(x: Array, axis: int, xp: Any) -> Array:
     """Return the variance over `axis`, divided by the count and not by the count less one."""
-    return xp.var(x, axis=axis, correction=0)
+    distance = x - xp.mean(x, axis=axis, keepdims=True)
+    return xp.mean(distance * distance, axis=axis)  # PyTorch's `var` warns where there are no states
 
 
 def _namespace(x: Array) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, cast, get_args, get_type_hints
 
 import numpy as np
 
-from bootdqn.exploration.arrays import Array, device_of, namespace_of_q
+from bootdqn.exploration.arrays import Array, device_of, namespace_of_q, one_hot
 from bootdqn.exploration.information import Reduction, check_reduction, evoi, gain, ids, ucb
 
 
@@ -25,22 +25,16 @@ class Strategy(Protocol):
         """Return a score (..., A) for every action; the highest is chosen."""
         ...
 
-    def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:
-        """Return the chosen actions (...). Only a strategy that draws uses `rng`."""
-        ...
+    def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
+        """Return the chosen actions (...): the highest score, the lowest index on a tie.
 
-
-class _HighestScore:
-    """`select` for strategies that do not draw: the action with the highest score, the lowest index on a tie."""
-
-    def select(self: Strategy, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002 - part of the signature
-        """Return the actions (...) with the highest score."""
-        xp = namespace_of_q(q)
-        return xp.argmax(self.scores(q, head), axis=-1)
+        A strategy that draws overrides this, and is the only kind to use `rng`.
+        """
+        return namespace_of_q(q).argmax(self.scores(q, head), axis=-1)
 
 
 @dataclass(frozen=True)
-class Greedy(_HighestScore):
+class Greedy(Strategy):
     """BootDQN: the active head's own Q-values, `q[h, a]`."""
 
     name: ClassVar[str] = "greedy"
@@ -51,12 +45,15 @@ class Greedy(_HighestScore):
 
 
 @dataclass(frozen=True)
-class Ucb(_HighestScore):
+class Ucb(Strategy):
     """BootDQN-UCB: mean and spread of the ensemble, `m(a) + scale * s(a)`; there is no active head."""
 
     name: ClassVar[str] = "ucb"
     scale: float = 1.0
     """How many standard deviations of optimism; 1 is the paper."""
+
+    def __post_init__(self) -> None:
+        _require_finite(scale=self.scale)
 
     def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
         """Return `m(a) + scale * s(a)`."""
@@ -64,12 +61,15 @@ class Ucb(_HighestScore):
 
 
 @dataclass(frozen=True)
-class Gain(_HighestScore):
+class Gain(Strategy):
     """BootDQN-Gain: the active head's Q-values and its own gain, `q[h, a] + scale * gain[h, a]`."""
 
     name: ClassVar[str] = "gain"
     scale: float = 1.0
     """Weight of the gain; 1 is the paper."""
+
+    def __post_init__(self) -> None:
+        _require_finite(scale=self.scale)
 
     def scores(self, q: Array, head: int | Array) -> Array:
         """Return `q[h, a] + scale * gain[h, a]`."""
@@ -77,7 +77,7 @@ class Gain(_HighestScore):
 
 
 @dataclass(frozen=True)
-class Evoi(_HighestScore):
+class Evoi(Strategy):
     """BootDQN-EVOI: the active head's Q-values and the gain of all heads, `q[h, a] + scale * reduce_k gain[k, a]`."""
 
     name: ClassVar[str] = "evoi"
@@ -88,6 +88,7 @@ class Evoi(_HighestScore):
 
     def __post_init__(self) -> None:
         check_reduction(self.reduce)
+        _require_finite(scale=self.scale)
 
     def scores(self, q: Array, head: int | Array) -> Array:
         """Return `q[h, a] + scale * evoi(a)`."""
@@ -95,7 +96,7 @@ class Evoi(_HighestScore):
 
 
 @dataclass(frozen=True)
-class Ids(_HighestScore):
+class Ids(Strategy):
     """DQN-IDS: the least squared regret per bit of information; there is no active head."""
 
     name: ClassVar[str] = "ids"
@@ -105,7 +106,8 @@ class Ids(_HighestScore):
     """Variance of the return that no data removes (rho squared of Nikolov et al.)."""
 
     def __post_init__(self) -> None:
-        if not self.noise_variance > 0:
+        _require_finite(regret_scale=self.regret_scale, noise_variance=self.noise_variance)
+        if self.noise_variance <= 0:
             raise ValueError(f"noise_variance must be positive, got {self.noise_variance}")
 
     def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
@@ -120,22 +122,43 @@ def of_head(values: Array, head: int | Array) -> Array:
     """Return the row (..., A) of `values` (..., K, A) that belongs to `head`, an int or an integer array (...).
 
     Raises:
-        ValueError: `head` is out of range. An array that lives in PyTorch or JAX is not read to find out.
+        TypeError: `head` is not made of integers.
+        ValueError: `head` is out of range, or has another shape than the states. An array that lives in PyTorch or JAX
+            is not read to find out; there, a head out of range gives NaN.
     """
     xp = namespace_of_q(values)
     num_heads = values.shape[-2]
-    if isinstance(head, int | np.integer):
+    if isinstance(head, int | np.integer) and not isinstance(head, bool):
         _check_head(int(head), num_heads)
         return values[..., int(head), :]
-    if isinstance(head, np.ndarray) and head.size:
-        _check_head(int(head.min()), num_heads)
-        _check_head(int(head.max()), num_heads)
-    index = xp.asarray(head, device=device_of(values))
+    index = _head_array(head, values, xp)
     if tuple(index.shape) != tuple(values.shape[:-2]):
         raise ValueError(
             f"head must be an int or have one entry a state, shape {tuple(values.shape[:-2])}; got {tuple(index.shape)}"
         )
-    return xp.take_along_axis(values, index[..., None, None], axis=-2)[..., 0, :]
+    chosen = one_hot(index, num_heads, xp)
+    row = xp.sum(xp.where(chosen[..., None], values, 0.0), axis=-2)
+    return xp.where(xp.any(chosen, axis=-1)[..., None], row, xp.nan)
+
+
+def _head_array(head: Any, values: Array, xp: Any) -> Array:
+    """Return an array of heads as one of the same kind as `values`, checked as far as it can be without a trace."""
+    if not hasattr(head, "dtype"):
+        raise TypeError(f"head must be an int or an integer array, got {type(head).__name__}")
+    if isinstance(head, np.ndarray) and head.size and np.issubdtype(head.dtype, np.integer):
+        _check_head(int(head.min()), values.shape[-2])
+        _check_head(int(head.max()), values.shape[-2])
+    device = None if device_of(head) is None else device_of(values)
+    index = xp.asarray(head.copy() if isinstance(head, np.ndarray) else head, device=device)
+    if not xp.isdtype(index.dtype, "integral"):
+        raise TypeError(f"head must be an int or an integer array, got dtype {index.dtype}")
+    return index
+
+
+def _require_finite(**parameters: float) -> None:
+    for name, value in parameters.items():
+        if not np.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {value}")
 
 
 def _check_head(head: int, num_heads: int) -> None:
@@ -183,12 +206,9 @@ def format_strategy(strategy: Strategy) -> str:
 def _parse_value(key: str, text: str, kind: Any) -> Any:
     if kind is float:
         try:
-            value = float(text)
+            return float(text)
         except ValueError:
             raise ValueError(f"{key} must be a number, got {text!r}") from None
-        if not np.isfinite(value):
-            raise ValueError(f"{key} must be finite, got {text!r}")
-        return value
     choices = cast("tuple[str, ...]", get_args(kind))
     if text not in choices:
         raise ValueError(f"{key} must be one of {', '.join(choices)}; got {text!r}")
@@ -197,5 +217,5 @@ def _parse_value(key: str, text: str, kind: Any) -> Any:
 
 def _closest(word: str, known: Any) -> str:
     known = list(known)
-    match = difflib.get_close_matches(word, known, n=1)
+    match = difflib.get_close_matches(word.lower(), known, n=1)
     return f"; did you mean {match[0]!r}?" if match else f"; known: {', '.join(known) or 'none'}"

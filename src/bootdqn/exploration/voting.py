@@ -39,7 +39,8 @@ def vote(q: Array, rule: VoteRule = "plurality") -> Array:
         return xp.argmax(mean, axis=-1)
     votes = vote_counts(q)
     leads = votes == xp.max(votes, axis=-1, keepdims=True)
-    return xp.argmax(xp.where(leads, mean, -xp.inf), axis=-1)
+    highest = xp.max(xp.where(leads, mean, -xp.inf), axis=-1, keepdims=True)
+    return xp.argmax(xp.astype(leads & (mean == highest), q.dtype), axis=-1)
 
 
 def vote_counts(q: Array) -> Array:

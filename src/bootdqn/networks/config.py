@@ -10,8 +10,8 @@ class NetworkConfig:
 
     num_heads: int = 20
     """K, the number of heads."""
-    ensemble: Literal["independent", "shared"] = "independent"
-    """K whole networks, or K heads on one shared torso (all hidden layers but the last)."""
+    ensemble: Literal["auto", "independent", "shared"] = "independent"
+    """K whole networks, or K heads on a shared torso (all but the last hidden layer); auto shares it for images."""
     hidden_sizes: tuple[int, ...] = (50, 50)
     """Width of each hidden layer."""
 

@@ -5,9 +5,11 @@ from itertools import pairwise
 import numpy as np
 from torch import Tensor, nn
 
-from bootdqn.common.specs import DiscreteSpec, EnvSpec
+from bootdqn.common.errors import UsageError
+from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec, ObservationSpec
 from bootdqn.networks.config import NetworkConfig
-from bootdqn.networks.layers import BatchedLinear, FanOutLinear, FanOutTable, Flat, OneHotTable, draw_parameters
+from bootdqn.networks.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, draw_parameters
+from bootdqn.networks.torsos import Flat, convolutional, hidden_layers, is_image
 
 
 class Ensemble(nn.Module):
@@ -35,8 +37,13 @@ class Ensemble(nn.Module):
 
 def make_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:
     """Build an ensemble for `spec` with every parameter drawn from `rng`."""
-    torso, features, fan_out = _torso(config, spec)
-    widths = config.hidden_sizes if config.ensemble == "independent" else config.hidden_sizes[-1:]
+    observation = spec.observation
+    image = isinstance(observation, BoxSpec) and is_image(observation)
+    if image and config.ensemble == "independent":
+        raise UsageError("images need --ensemble shared (or auto): one convolutional torso for all heads")
+    shared = config.ensemble == "shared" or image
+    torso, features, fan_out = _torso(observation, config.hidden_sizes[:-1] if shared else ())
+    widths = config.hidden_sizes[-1:] if shared else config.hidden_sizes
     sizes = (*widths, spec.num_actions)
     heads = [fan_out(config.num_heads, features, sizes[0])]
     heads += [BatchedLinear(config.num_heads, before, after) for before, after in pairwise(sizes)]
@@ -45,23 +52,13 @@ def make_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator
     return ensemble
 
 
-def _torso(config: NetworkConfig, spec: EnvSpec) -> tuple[nn.Module, int, type[BatchedLinear]]:
-    """Return the torso, the number of its features, and the kind of layer that takes them."""
-    observation = spec.observation
-    shared = config.hidden_sizes[:-1] if config.ensemble == "shared" else ()
+def _torso(observation: ObservationSpec, widths: tuple[int, ...]) -> tuple[nn.Module, int, type[BatchedLinear]]:
+    """Return a torso with hidden layers of `widths`, the number of its features, and the layer that takes them."""
     if isinstance(observation, DiscreteSpec):
-        if not shared:
+        if not widths:
             return nn.Identity(), observation.num_values, FanOutTable
-        first: list[nn.Module] = [OneHotTable(observation.num_values, shared[0]), nn.ReLU()]
-    else:
-        if not shared:
-            return Flat(), observation.size, FanOutLinear
-        first = [Flat(), _linear(observation.size, shared[0]), nn.ReLU()]
-    rest = [layer for before, after in pairwise(shared) for layer in (_linear(before, after), nn.ReLU())]
-    return nn.Sequential(*first, *rest), shared[-1], FanOutLinear
-
-
-def _linear(in_features: int, out_features: int) -> nn.Module:
-    """Return an `nn.Linear` whose parameters are not drawn yet, so that no global generator is touched."""
-    layer: nn.Module = nn.utils.skip_init(nn.Linear, in_features, out_features)  # type: ignore[no-untyped-call]
-    return layer
+        table = OneHotTable(observation.num_values, widths[0])
+        return nn.Sequential(table, nn.ReLU(), *hidden_layers(widths)), widths[-1], FanOutLinear
+    first, features = convolutional(observation) if is_image(observation) else (Flat(), observation.size)
+    sizes = (features, *widths)
+    return nn.Sequential(first, *hidden_layers(sizes)), sizes[-1], FanOutLinear

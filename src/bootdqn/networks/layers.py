@@ -54,24 +54,22 @@ class OneHotTable(nn.Module):
         return self.weight[index] + self.bias
 
 
-class Flat(nn.Module):
-    """Observations of any shape and type as float vectors: (B, ...) -> (B, size)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (B, ...) to (B, size)."""
-        return x.flatten(start_dim=1).to(torch.get_default_dtype())
+def linear(in_features: int, out_features: int) -> nn.Module:
+    """Return an `nn.Linear` whose parameters are not drawn yet, so that no global generator is touched."""
+    layer: nn.Module = nn.utils.skip_init(nn.Linear, in_features, out_features)  # type: ignore[no-untyped-call]
+    return layer
 
 
 def draw_parameters(module: nn.Module, rng: np.random.Generator) -> None:
     """Draw every parameter below `module` uniformly within 1/sqrt(fan-in), PyTorch's default, from `rng` alone."""
     for layer in module.modules():
-        if isinstance(layer, nn.Linear):
-            fan_in = layer.in_features
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            fan_in = layer.weight[0].numel()
         elif isinstance(layer, BatchedLinear | OneHotTable):
             fan_in = layer.weight.shape[-2]
         else:
             continue
-        for parameter in (layer.weight, layer.bias):
+        for parameter in layer.parameters(recurse=False):
             values = rng.uniform(-1, 1, tuple(parameter.shape)) / np.sqrt(fan_in)
             with torch.no_grad():
                 parameter.copy_(torch.from_numpy(values))

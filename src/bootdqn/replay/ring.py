@@ -39,7 +39,9 @@ class RingReplay:
             num_envs: How many environments write, each into its own ring.
         """
         if capacity < num_envs:
-            raise ValueError(f"capacity must be at least one transition for each of {num_envs} environments: {capacity}")
+            raise ValueError(
+                f"capacity must be at least one transition for each of {num_envs} environments: {capacity}"
+            )
         self._slots = capacity // num_envs + 1
         total = num_envs * self._slots
         self._discount = np.float32(discount)

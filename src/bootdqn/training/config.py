@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bootdqn.agent.config import ActorConfig, LearnerConfig
-from bootdqn.envs.config import DeepSeaConfig, EnvConfig
+from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
+from bootdqn.exploration.voting import VoteRule
 from bootdqn.networks.config import NetworkConfig
 from bootdqn.replay.config import ReplayConfig
 
@@ -27,6 +28,8 @@ class RunConfig:
     """Seed of every random stream of the run."""
     device: str = "cpu"
     """Where the networks live: cpu, cuda, cuda:1, ..."""
+    num_envs: int = 1
+    """Environments played side by side, each with its own active head; the updates count all their steps."""
     threads: int = 1
     """Threads of PyTorch and BLAS; part of the configuration because they change the rounding."""
     log_every: int = 1000
@@ -35,11 +38,31 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed must be in 0..4294967295, got {self.seed}")
-        for name in ("threads", "log_every"):
+        for name in ("num_envs", "threads", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
         if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise ValueError(f"--device must be cpu, cuda or cuda:INDEX, got {self.device!r}")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation by the vote of the heads, on an environment of its own."""
+
+    eval_every_frames: int | None = None
+    """Frames from one evaluation to the next (None: no evaluation)."""
+    eval_episodes: int = 10
+    """The most episodes of one evaluation."""
+    eval_max_steps: int = 500_000
+    """The most steps of one evaluation."""
+    vote: VoteRule = "plurality"
+    """How the heads vote."""
+
+    def __post_init__(self) -> None:
+        for name in ("eval_every_frames", "eval_episodes", "eval_max_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
 
 
 @dataclass(frozen=True)
@@ -51,9 +74,12 @@ class TrainConfig(Generic[EnvT]):
     network: NetworkConfig = field(default_factory=NetworkConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     run: RunConfig = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
+        if self.learner.target_every is None and not isinstance(self.env, DeepSeaConfig):
+            raise ValueError("--target-every needs a number of steps here; only DeepSea has one by itself")
         capacity, starts = self.replay.replay_capacity, self.learner.learning_starts
         if starts > capacity:
             raise ValueError(
@@ -64,17 +90,48 @@ class TrainConfig(Generic[EnvT]):
 DEEP_SEA = TrainConfig(env=DeepSeaConfig(), actor=ActorConfig(strategy="evoi:reduce=sum"))
 """The paper's DeepSea experiment (Appendix A); EVOI is the sum over heads there."""
 
-DEFAULTS: dict[str, TrainConfig[Any]] = {DeepSeaConfig.kind: DEEP_SEA}
+ATARI = TrainConfig(
+    env=AtariConfig(),
+    actor=ActorConfig(strategy="evoi"),
+    network=NetworkConfig(num_heads=10, ensemble="shared", hidden_sizes=(512,)),
+    learner=LearnerConfig(
+        batch_size=32,
+        learning_rate=1e-4,
+        loss="huber",
+        learning_starts=50_000,
+        update_every=4,
+        target_every=10_000,
+    ),
+    replay=ReplayConfig(replay_capacity=1_000_000, mask_probability=1.0),
+    evaluation=EvaluationConfig(eval_every_frames=1_000_000),
+    run=RunConfig(threads=2),
+)
+"""The paper's Atari experiments (Section IV)."""
+
+GYM = TrainConfig(
+    env=GymConfig(),
+    actor=ActorConfig(strategy="evoi"),
+    network=NetworkConfig(num_heads=10, ensemble="auto", hidden_sizes=(64, 64)),
+    learner=LearnerConfig(
+        batch_size=64, learning_rate=1e-3, loss="huber", learning_starts=500, update_every=1, target_every=250
+    ),
+    replay=ReplayConfig(replay_capacity=100_000, mask_probability=1.0),
+    evaluation=EvaluationConfig(eval_every_frames=10_000),
+)
+"""Settings that learn small control tasks; ours, the paper has none."""
+
+DEFAULTS: dict[str, TrainConfig[Any]] = {DeepSeaConfig.kind: DEEP_SEA, AtariConfig.kind: ATARI, GymConfig.kind: GYM}
 
 
 def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
     """Return `config` with every value that depends on another one filled in."""
     env, learner = config.env, config.learner
-    if isinstance(env, DeepSeaConfig):
-        if env.mapping_seed is None:
-            env = replace(env, mapping_seed=config.run.seed)
-        if learner.target_every is None:
-            learner = replace(learner, target_every=env.size)
+    if not isinstance(env, DeepSeaConfig):
+        return config
+    if learner.target_every is None:
+        learner = replace(learner, target_every=env.size)
+    if env.mapping_seed is None:
+        env = replace(env, mapping_seed=config.run.seed)
     return replace(config, env=env, learner=learner)
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -16,8 +17,18 @@ PLAIN_LINE_EVERY_SECONDS = 30.0
 def describe(progress: Progress) -> str:
     """Return the state of a run in a few words."""
     left = "?" if progress.seconds_left is None else duration(progress.seconds_left)
-    speed = f"{progress.steps_per_second:,.0f} steps/s"
-    return f"episode {progress.episodes:,} | {speed} | {progress.note} | at most {left} left"
+    return f"{progress.position} | {progress.speed} | {progress.note} | at most {left} left"
+
+
+def summary_line(summary: dict[str, Any]) -> str:
+    """Say in a line how a run ended."""
+    if "solved_at_strict" in summary:
+        solved = summary["solved_at_strict"]
+        result = f"solved at episode {solved:,}" if solved else f"not solved in {summary['episodes']:,} episodes"
+    else:
+        best = summary["max_evaluation"]
+        result = "not evaluated" if best is None else f"best evaluation {best:,.1f}"
+    return f"{summary['status']}, {result} ({summary['steps']:,} steps, {duration(summary['seconds'])})"
 
 
 def duration(seconds: float) -> str:

@@ -2,16 +2,20 @@
 
 from typing import Any, Protocol
 
-from bootdqn.envs.config import DeepSeaConfig
-from bootdqn.training.loop import Episode
+from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
+from bootdqn.training.loop import Round
 from bootdqn.training.solved import SolvedRule
 
 
 class Goal(Protocol):
-    """Consumes finished episodes."""
+    """Consumes rounds and evaluations."""
 
-    def add_episode(self, episode: Episode) -> None:
-        """Take in one finished episode."""
+    def add_round(self, round_: Round) -> None:
+        """Take in one round of steps."""
+        ...
+
+    def add_evaluation(self, mean_return: float) -> None:
+        """Take in the result of an evaluation."""
         ...
 
     @property
@@ -25,8 +29,13 @@ class Goal(Protocol):
         ...
 
     @property
+    def position(self) -> str:
+        """How far the run is, in its own unit."""
+        ...
+
+    @property
     def note(self) -> str:
-        """What to show beside the progress, in a few words."""
+        """What else to show, in a few words."""
         ...
 
     def summary(self) -> dict[str, Any]:
@@ -41,9 +50,13 @@ class DeepSeaGoal:
         self._config = config
         self._rule = SolvedRule()
 
-    def add_episode(self, episode: Episode) -> None:
-        """Count a good or bad episode."""
-        self._rule.add_episode(bad=episode.info["bad_episode"])
+    def add_round(self, round_: Round) -> None:
+        """Count good and bad episodes."""
+        for episode in round_.finished:
+            self._rule.add_episode(bad=episode.info["bad_episode"])
+
+    def add_evaluation(self, mean_return: float) -> None:
+        """Evaluations do not decide whether DeepSea is solved."""
 
     @property
     def over(self) -> bool:
@@ -55,6 +68,11 @@ class DeepSeaGoal:
     def completed(self) -> float:
         """The fraction of the cap."""
         return self._rule.episodes / self._config.max_episodes
+
+    @property
+    def position(self) -> str:
+        """The episode."""
+        return f"episode {self._rule.episodes:,}"
 
     @property
     def note(self) -> str:
@@ -72,3 +90,54 @@ class DeepSeaGoal:
             "good_episodes": rule.good_episodes,
             "bad_episodes": rule.bad_episodes,
         }
+
+
+class FramesGoal:
+    """Train for a number of frames; how well it went is told by the evaluations."""
+
+    def __init__(self, config: AtariConfig | GymConfig) -> None:
+        self._config = config
+        self._frames = 0
+        self._evaluations: list[float] = []
+
+    def add_round(self, round_: Round) -> None:
+        """Count frames."""
+        self._frames = round_.step * self._config.frames_per_step
+
+    def add_evaluation(self, mean_return: float) -> None:
+        """Remember the mean return."""
+        self._evaluations.append(mean_return)
+
+    @property
+    def over(self) -> bool:
+        """Whether all frames are played."""
+        return self._frames >= self._config.total_frames
+
+    @property
+    def completed(self) -> float:
+        """The fraction of the frames."""
+        return self._frames / self._config.total_frames
+
+    @property
+    def position(self) -> str:
+        """The frames."""
+        return f"{self._frames:,} frames"
+
+    @property
+    def note(self) -> str:
+        """The last evaluation."""
+        return f"last evaluation {self._evaluations[-1]:,.1f}" if self._evaluations else "not evaluated yet"
+
+    def summary(self) -> dict[str, Any]:
+        """Return the frames and the evaluations in short."""
+        return {
+            "frames": self._frames,
+            "evaluations": len(self._evaluations),
+            "max_evaluation": max(self._evaluations, default=None),
+            "last_evaluation": self._evaluations[-1] if self._evaluations else None,
+        }
+
+
+def make_goal(config: EnvConfig) -> Goal:
+    """Return what a run on this environment is after."""
+    return DeepSeaGoal(config) if isinstance(config, DeepSeaConfig) else FramesGoal(config)

@@ -38,7 +38,7 @@ class Round(NamedTuple):
     step: int
     """Environment steps so far, of all environments together."""
     finished: list[Episode]
-    update: UpdateResult | None
+    updates: list[UpdateResult]
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Parts:
 def make_parts(config: TrainConfig[Any]) -> Parts:
     """Build the parts of the run that the resolved `config` describes."""
     streams = RandomStreams(config.run.seed)
-    environments = [make_environment(config.env)]
+    environments = [make_environment(config.env) for _ in range(config.run.num_envs)]
     spec = spec_of(environments[0])
     num_heads = config.network.num_heads
     ensemble = make_ensemble(config.network, spec, streams["networks"])
@@ -77,19 +77,20 @@ def make_parts(config: TrainConfig[Any]) -> Parts:
 def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
     """Train for ever: act, step, store, and when due sample, update, copy to the target (Algorithm 1)."""
     environments, actor, learner, replay = parts.environments, parts.actor, parts.learner, parts.replay
-    masks, sampling = parts.streams["masks"], parts.streams["replay"]
-    rules, num_heads, mask_probability = config.learner, config.network.num_heads, config.replay.mask_probability
+    masks, sampling, rules = parts.streams["masks"], parts.streams["replay"], config.learner
+    num_heads, mask_probability = config.network.num_heads, config.replay.mask_probability
+    reward_scale = _sign if config.env.clip_rewards else float
     step, learning = 0, False
     observations = np.stack([_begin_episode(parts, env, seeded=True) for env in range(len(environments))])
     lengths, returns = np.zeros(len(environments), np.int64), np.zeros(len(environments))
     while True:
-        q = learner.q_values(observations)
-        actions = actor.act(q, step, learning=learning)
+        actions = actor.act(learner.q_values(observations), step, learning=learning)
         finished = []
         for env, environment in enumerate(environments):
-            observation, reward, terminated, truncated, info = environment.step(int(actions[env]))
+            action = int(actions[env])
+            observation, reward, terminated, truncated, info = environment.step(action)
             mask = masks.random(num_heads) < mask_probability
-            replay.add(env, actions[env], float(reward), observation, mask, terminated=terminated, truncated=truncated)
+            replay.add(env, action, reward_scale(reward), observation, mask, terminated=terminated, truncated=truncated)
             lengths[env] += 1
             returns[env] += reward
             if terminated or truncated:
@@ -97,25 +98,30 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
                 lengths[env], returns[env] = 0, 0
                 observation = _begin_episode(parts, env)
             observations[env] = observation
-            step += 1
-        update = None
-        if len(replay) >= rules.learning_starts and _due(step, rules.update_every, len(environments)):
-            update = learner.update(replay.sample(rules.batch_size, sampling))
-            learning = True
-        if rules.target_every and _due(step, rules.target_every, len(environments)):
+        before, step = step, step + len(environments)
+        updates = []
+        if len(replay) >= rules.learning_starts:
+            for _ in range(_times_due(before, step, rules.update_every)):
+                updates.append(learner.update(replay.sample(rules.batch_size, sampling)))
+                learning = True
+        if rules.target_every and _times_due(before, step, rules.target_every):
             learner.copy_to_target()
-        yield Round(step, finished, update)
+        yield Round(step, finished, updates)
 
 
 def _begin_episode(parts: Parts, env: int, *, seeded: bool = False) -> Array:
     """Reset one environment, draw its head, store its first observation and return it."""
-    seed = int(parts.streams[f"environment/{env}"].integers(2**32)) if seeded else None
+    seed = int(parts.streams[f"environment/{env}"].integers(2**31)) if seeded else None
     observation, _ = parts.environments[env].reset(seed=seed)
     parts.actor.draw_head(env)
     parts.replay.begin_episode(env, observation)
     return np.asarray(observation)
 
 
-def _due(step: int, every: int, num_envs: int) -> bool:
-    """Return whether a multiple of `every` lies in the last `num_envs` steps."""
-    return step // every > (step - num_envs) // every
+def _times_due(before: int, after: int, every: int) -> int:
+    """Return how many multiples of `every` lie in the steps after `before`, up to `after`."""
+    return after // every - before // every
+
+
+def _sign(reward: Any) -> float:
+    return float(np.sign(reward))

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,18 +37,19 @@ class UpdateAverages:
         self._loss = 0.0
         self._td_error = 0.0
 
-    def add(self, round_: Round) -> dict[str, Any] | None:
-        """Take in one round; return a record when one is due."""
-        if round_.update is None:
-            return None
-        self.updates += 1
-        self._loss += float(round_.update.head_loss.mean())
-        self._td_error += float(round_.update.td_error.mean())
-        if self.updates % self._log_every:
-            return None
+    def add(self, round_: Round) -> Iterator[dict[str, Any]]:
+        """Take in one round; yield the records that are due."""
+        for update in round_.updates:
+            self.updates += 1
+            self._loss += float(update.head_loss.mean())
+            self._td_error += float(update.td_error.mean())
+            if self.updates % self._log_every == 0:
+                yield self._record(round_.step)
+
+    def _record(self, step: int) -> dict[str, Any]:
         record = {
             "kind": "update",
-            "step": round_.step,
+            "step": step,
             "updates": self.updates,
             "loss": self._loss / self._log_every,
             "td_error": self._td_error / self._log_every,
@@ -69,6 +71,41 @@ def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
     if "bad_episode" in episode.info:
         record["bad"] = bool(episode.info["bad_episode"])
     return record
+
+
+class Records:
+    """The metrics of one run, written as the rounds come in."""
+
+    def __init__(self, path: Path, log_every: int) -> None:
+        self._file = JsonLines(path)
+        self._averages = UpdateAverages(log_every)
+        self.episodes = 0
+
+    @property
+    def updates(self) -> int:
+        """How many updates were recorded."""
+        return self._averages.updates
+
+    def add_round(self, round_: Round) -> None:
+        """Write what a round has to say."""
+        for episode in round_.finished:
+            self.episodes += 1
+            self._file.write(episode_record(self.episodes, round_.step, episode))
+        for record in self._averages.add(round_):
+            self._file.write(record)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Write a record that was made elsewhere."""
+        self._file.write(record)
+        self._file.flush()
+
+    def flush(self) -> None:
+        """Hand everything written so far to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._file.close()
 
 
 class Clock:

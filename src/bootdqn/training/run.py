@@ -5,20 +5,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import TrainConfig, differences, resolve, to_flat
-from bootdqn.training.goals import DeepSeaGoal
+from bootdqn.training.evaluation import Evaluator
+from bootdqn.training.goals import Goal, make_goal
 from bootdqn.training.loop import Parts, make_parts, train
 from bootdqn.training.provenance import provenance
-from bootdqn.training.records import Clock, JsonLines, UpdateAverages, episode_record
+from bootdqn.training.records import Clock, JsonLines, Records
 from bootdqn.training.signals import StopRequest, stop_on_signal
 from bootdqn.training.threads import pinned_threads
-
-Status = Literal["finished", "interrupted"]
+from bootdqn.training.weights import save_weights
 
 SHOW_EVERY_SECONDS = 0.25
 TIMING_EVERY_SECONDS = 10.0
@@ -28,12 +28,13 @@ ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
 class Progress(NamedTuple):
     """What a run shows while it is under way."""
 
-    step: int
     episodes: int
     completed: float
-    steps_per_second: float
-    seconds: float
+    """From 0 to 1, of the longest the run can be."""
+    position: str
+    speed: str
     seconds_left: float | None
+    """At most, if it goes on like this."""
     note: str
 
 
@@ -74,8 +75,8 @@ def run(config: TrainConfig[Any], path: Path, show: Callable[[Progress], None] =
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
     """Return a readable folder below `root` for this configuration: the one that holds it already, or a new one."""
     config = resolve(config)
-    words = re.findall(r"[a-z0-9.]+", config.actor.strategy)
-    name = "-".join([config.env.kind, str(config.env.size), *words, f"seed{config.run.seed}"])
+    words = re.findall(r"[a-z0-9.]+", f"{config.env.label} {config.actor.strategy}".lower())
+    name = "-".join([config.env.kind, *words, f"seed{config.run.seed}"])
     for candidate in itertools.chain([root / name], (root / f"{name}-{count}" for count in itertools.count(2))):
         folder = RunFolder(candidate)
         if not candidate.exists() or (folder.config.exists() and folder.read_config() == to_flat(config)):
@@ -106,46 +107,48 @@ def _train_in(
 ) -> Outcome:
     folder.summary.unlink(missing_ok=True)
     write_json_atomically(folder.provenance, provenance(config.run.threads))
-    metrics, timing = JsonLines(folder.metrics), JsonLines(folder.timing)
-    goal, averages = DeepSeaGoal(config.env), UpdateAverages(config.run.log_every)
+    records, timing = Records(folder.metrics, config.run.log_every), JsonLines(folder.timing)
+    goal, evaluator = make_goal(config.env), Evaluator(config, parts.learner.q_values)
     clock, glance = Clock(TIMING_EVERY_SECONDS), Clock(SHOW_EVERY_SECONDS)
-    episodes = 0
     step = 0
     try:
         for rounds, round_ in enumerate(train(config, parts), start=1):
             step = round_.step
-            for episode in round_.finished:
-                episodes += 1
-                goal.add_episode(episode)
-                metrics.write(episode_record(episodes, step, episode))
-            if record := averages.add(round_):
-                metrics.write(record)
+            records.add_round(round_)
+            goal.add_round(round_)
+            if evaluation := evaluator.evaluate_if_due(step, lambda: bool(stop)):
+                records.add(evaluation)
+                goal.add_evaluation(evaluation["mean_return"])
+                save_weights(folder.weights, parts.learner.online, step)
             if goal.over or stop:
                 break
             if rounds % ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK == 0 and (seen := glance.tick(step)):
-                show(_progress(step, episodes, seen["steps_per_second"], clock.seconds, goal))
+                frames_per_second = seen["steps_per_second"] * config.env.frames_per_step
+                show(_progress(records.episodes, frames_per_second, config, clock.seconds, goal))
                 if record := clock.tick(step):
                     timing.write(record)
                     timing.flush()
-                    metrics.flush()
+                    records.flush()
         timing.write({"seconds": round(clock.seconds, 3), "step": step})
+        save_weights(folder.weights, parts.learner.online, step)
     finally:
-        metrics.close()
+        records.close()
         timing.close()
-    status: Status = "finished" if goal.over else "interrupted"
     summary = {
-        "status": status,
+        "status": "finished" if goal.over else "interrupted",
         "steps": step,
-        "episodes": episodes,
-        "updates": averages.updates,
+        "episodes": records.episodes,
+        "updates": records.updates,
         "seconds": round(clock.seconds, 3),
         **goal.summary(),
     }
     write_json_atomically(folder.summary, summary)
-    return Outcome(summary, 0 if status == "finished" else stop.exit_code)
+    return Outcome(summary, 0 if goal.over else stop.exit_code)
 
 
-def _progress(step: int, episodes: int, steps_per_second: float, seconds: float, goal: DeepSeaGoal) -> Progress:
-    completed = goal.completed
-    left = seconds * (1 - completed) / completed if completed else None
-    return Progress(step, episodes, completed, steps_per_second, seconds, left, goal.note)
+def _progress(
+    episodes: int, frames_per_second: float, config: TrainConfig[Any], seconds: float, goal: Goal
+) -> Progress:
+    unit = "frames" if config.env.frames_per_step > 1 else "steps"
+    left = seconds * (1 - goal.completed) / goal.completed if goal.completed else None
+    return Progress(episodes, goal.completed, goal.position, f"{frames_per_second:,.0f} {unit}/s", left, goal.note)

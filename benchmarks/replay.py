@@ -1,0 +1,321 @@
+"""Memory and time of the replay of compressed frames, beside the same replay of frames as they are.
+
+An Atari game is played at random with Gymnasium's own wrappers. Every step goes into two replays in turn: this
+program's, and one whose frames lie uncompressed in one array. Both keep a frame once and rebuild the stacks, so they
+differ in compression alone. Batches are then drawn from both, round by round, and must be the same byte for byte.
+
+Each game has a process of its own, so that the growth of that process is a check on what the replays say they take.
+The array of plain frames is filled before play begins; what the process grows by during play is the compressed replay,
+and the little that the emulator and the plain replay's own arrays add.
+
+The third row is computed, not run: the arrays that Stable-Baselines3's `ReplayBuffer` makes by default, which keep
+every stack whole and every next stack again (uint8), an int64 action, and float32 reward, end and time-out.
+"""
+
+import gc
+import importlib.util
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from bootdqn.common.specs import Array, Batch, BoxSpec
+from bootdqn.replay.ring import RingReplay
+
+INSTALL = "pip install 'bootdqn[atari]'"
+NUM_HEADS, DISCOUNT, BATCH_SIZE = 10, 0.99, 32
+STACK, SIDE = 4, 84
+SPEC = BoxSpec((STACK, SIDE, SIDE), np.dtype(np.uint8), stacked=True)
+GOAL_BYTES = 1200
+"""Bytes a transition at which a million of them fit into 1.2 GB."""
+PEER_BYTES = 2 * STACK * SIDE * SIDE + 8 + 3 * 4
+"""Bytes a transition of Stable-Baselines3's default replay buffer."""
+OURS, PLAIN = "bootdqn, compressed", "bootdqn, plain frames"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Measure memory and time of the replay on Atari frames, compressed and not."""
+
+    games: tuple[str, ...] = ("Gravitar", "Hero")
+    """Games, as the Arcade Learning Environment spells them."""
+    transitions: int = 20_000
+    """Steps of random play in each game, all of which the replays hold."""
+    rounds: int = 20
+    """Turns of each replay at drawing batches."""
+    batches: int = 50
+    """Batches of 32 in a turn; the median over all batches counts."""
+    seed: int = 0
+    """Seed of the play and of the draws."""
+    json: Path | None = None
+    """File for everything measured, the versions and the machine."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One replay in one game."""
+
+    bytes_per_transition: float
+    """What the replay says it takes, for each transition that can be sampled."""
+    grown_per_transition: float | None
+    """What the process grew by, for each of them; None where the system does not tell."""
+    sample_us: float
+    """Median time of a batch of 32."""
+    add_us: float
+    """Median time of storing a step."""
+
+
+class PlainFrames:
+    """The store of frames without compression: each frame once, in one array."""
+
+    def __init__(self, num_slots: int) -> None:
+        self.history = STACK - 1
+        self._frames = np.full((num_slots, SIDE, SIDE), 255, np.uint8)  # writes to all of its memory
+
+    def write(self, slot: int, observation: Any) -> None:
+        """Keep the newest frame of the stack `observation` in `slot`."""
+        self._frames[slot] = observation[-1]
+
+    def read(self, slots: Array) -> Array:
+        """Return the stacks (B, stack, height, width) of `slots` (B, stack)."""
+        stacks: Array = self._frames[slots]
+        return stacks
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the frames take."""
+        return self._frames.nbytes
+
+
+def make_replay(transitions: int, *, compressed: bool) -> RingReplay:
+    """Return an empty replay for so many transitions."""
+    replay = RingReplay(SPEC, capacity=transitions, num_heads=NUM_HEADS, discount=DISCOUNT)
+    if not compressed:
+        replay._store = PlainFrames(len(replay._action))
+    return replay
+
+
+def make_env(game: str) -> Any:
+    """Return the game as the paper plays it: four frames a step, greyscale, 84x84, stacks of four."""
+    import ale_py
+    import gymnasium
+    from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
+
+    gymnasium.register_envs(ale_py)
+    plain = gymnasium.make(f"ALE/{game}-v5", frameskip=1, repeat_action_probability=0.0, full_action_space=False)
+    return FrameStackObservation(AtariPreprocessing(plain, frame_skip=4), STACK, padding_type="reset")
+
+
+def play(env: Any, replays: Sequence[RingReplay], steps: Iterable[int], seed: int) -> list[list[float]]:
+    """Store steps of random play in every replay, and return how many seconds each of them took for each step."""
+    rng = np.random.default_rng(seed)
+    env.action_space.seed(seed)
+    seconds: list[list[float]] = [[] for _ in replays]
+    ended = True
+    for step in steps:
+        if ended:
+            observation, _ = env.reset(seed=seed if step == 0 else None)
+            for replay in replays:
+                replay.begin_episode(0, observation)
+        action = env.action_space.sample()
+        observation, reward, terminated, truncated, _ = env.step(action)
+        mask = rng.random(NUM_HEADS) < 0.5
+        for turn in range(len(replays)):
+            which = (step + turn) % len(replays)  # who goes second finds the frame in the processor's cache
+            start = time.perf_counter()
+            replays[which].add(0, action, reward, observation, mask, terminated=terminated, truncated=truncated)
+            seconds[which].append(time.perf_counter() - start)
+        ended = terminated or truncated
+    return seconds
+
+
+def draw(replays: Sequence[RingReplay], rounds: Iterable[int], batches: int, seed: int) -> list[list[float]]:
+    """Draw batches from every replay in turn, and return how many seconds each batch took from each."""
+    rngs = [np.random.default_rng(seed) for _ in replays]
+    seconds: list[list[float]] = [[] for _ in replays]
+    for _ in rounds:
+        for replay, rng, times in zip(replays, rngs, seconds, strict=True):
+            for _ in range(batches):
+                start = time.perf_counter()
+                batch = replay.sample(BATCH_SIZE, rng)
+                times.append(time.perf_counter() - start)
+                del batch
+        check_same([replay.sample(BATCH_SIZE, rng) for replay, rng in zip(replays, rngs, strict=True)])
+    return seconds
+
+
+def check_same(batches: Sequence[Batch]) -> None:
+    """Stop if the replays do not give the same batch, byte for byte."""
+    first, second = batches
+    bootstrapped = first.discount > 0
+    next_observations = [batch.next_observation[bootstrapped] for batch in batches]
+    fields = [*zip(first, second, strict=True)]
+    del fields[Batch._fields.index("next_observation")]
+    if not all(np.array_equal(one, other) for one, other in [*fields, next_observations]):
+        raise SystemExit("the compressed replay and the plain one gave different batches: compression is not lossless")
+
+
+def resident_bytes() -> int | None:
+    """Return the memory this process occupies, where the system tells."""
+    gc.collect()
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None
+
+
+def measure(game: str, options: Options) -> dict[str, Measured]:
+    """Play one game into both replays, then draw from them."""
+    console = Console(stderr=True)
+
+    def shown(count: int, what: str) -> Iterable[int]:
+        return track(range(count), f"{game}: {what}", console=console, transient=True, update_period=0.5)
+
+    env = make_env(game)
+    play(env, [make_replay(100, compressed=flag) for flag in (True, False)], range(200), options.seed)
+    before = resident_bytes()
+    plain = make_replay(options.transitions, compressed=False)
+    between = resident_bytes()
+    ours = make_replay(options.transitions, compressed=True)
+    replays = {OURS: ours, PLAIN: plain}
+    add = play(env, list(replays.values()), shown(options.transitions, "playing"), options.seed)
+    after = resident_bytes()
+    sample = draw(list(replays.values()), shown(options.rounds, "drawing"), options.batches, options.seed)
+    env.close()
+    grown = (None, None) if before is None or between is None or after is None else (after - between, between - before)
+    return {
+        name: Measured(
+            bytes_per_transition=replay.nbytes / len(replay),
+            grown_per_transition=None if growth is None else growth / len(replay),
+            sample_us=median(sample_seconds) * 1e6,
+            add_us=median(add_seconds) * 1e6,
+        )
+        for (name, replay), growth, sample_seconds, add_seconds in zip(replays.items(), grown, sample, add, strict=True)
+    }
+
+
+Results = dict[str, dict[str, Measured]]
+"""What was measured in each game of each replay."""
+
+
+def measure_all(options: Options) -> Results:
+    """Measure every game, one after the other, each in a new process."""
+    results = {}
+    for game in options.games:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+            results[game] = process.submit(measure, game, options).result()
+    return results
+
+
+def table(options: Options, results: Results) -> Table:
+    """Return one row a replay and game."""
+    shown = Table(title=f"Replay of {options.transitions:,} transitions of random play")
+    headings = ("game", "replay", "bytes/transition", "process grew by", "GB a million", "µs/batch of 32", "µs/add")
+    for heading in headings:
+        shown.add_column(heading, justify="left" if heading in ("game", "replay") else "right", no_wrap=True)
+    for game, replays in results.items():
+        for name, row in replays.items():
+            shown.add_row(
+                game,
+                name,
+                f"{row.bytes_per_transition:,.0f}",
+                "?" if row.grown_per_transition is None else f"{row.grown_per_transition:,.0f}",
+                f"{row.bytes_per_transition / 1e3:.2f}",
+                f"{row.sample_us:,.0f}",
+                f"{row.add_us:.1f}",
+            )
+        peer = ("Stable-Baselines3, computed", f"{PEER_BYTES:,}", "", f"{PEER_BYTES / 1e3:.2f}", "", "")
+        shown.add_row(game, *peer)
+        shown.add_section()
+    return shown
+
+
+def ratios(replays: dict[str, Measured]) -> dict[str, float]:
+    """Return how much smaller this program's replay is, and how much longer it takes for it."""
+    ours, plain = replays[OURS], replays[PLAIN]
+    return {
+        "memory, Stable-Baselines3 / ours": PEER_BYTES / ours.bytes_per_transition,
+        "memory, plain / ours": plain.bytes_per_transition / ours.bytes_per_transition,
+        "batch, ours / plain": ours.sample_us / plain.sample_us,
+        "add, ours / plain": ours.add_us / plain.add_us,
+    }
+
+
+def last_lines(results: Results) -> str:
+    """Say whether the goal is met, and the ratios, one line a game."""
+    lines = []
+    for game, replays in results.items():
+        size = replays[OURS].bytes_per_transition
+        verdict = "met" if size <= GOAL_BYTES else "missed"
+        lines.append(f"{game}: goal of {GOAL_BYTES:,} bytes a transition {verdict} ({size:,.0f})")
+    width = max(map(len, results))
+    for game, replays in results.items():
+        lines.append(f"ratios, {game:{width}}  " + "; ".join(f"{k}: {v:5.1f}x" for k, v in ratios(replays).items()))
+    return "\n".join(lines)
+
+
+def report(options: Options, results: Results) -> dict[str, Any]:
+    """Return everything that was measured, and with what, ready for JSON."""
+    from importlib import metadata
+
+    from bootdqn.training.provenance import provenance
+
+    return {
+        "options": {**asdict(options), "json": str(options.json)},
+        "measured": {
+            game: {name: asdict(measured) for name, measured in replays.items()} for game, replays in results.items()
+        },
+        "stable_baselines3_bytes_per_transition": PEER_BYTES,
+        "ratios": {game: ratios(replays) for game, replays in results.items()},
+        "packages": {name: metadata.version(name) for name in ("lz4", "ale-py", "opencv-python-headless")},
+        "provenance": provenance(threads=1),
+    }
+
+
+def checked(options: Options) -> Options:
+    """Return `options`, or stop and say what is wrong."""
+    packages = {"ale_py": "ale-py", "cv2": "opencv-python-headless"}
+    if missing := [name for module, name in packages.items() if importlib.util.find_spec(module) is None]:
+        raise SystemExit(f"{' and '.join(missing)} not found: {INSTALL}")
+    if not options.games or min(options.transitions, options.rounds, options.batches) < 1:
+        raise SystemExit("--transitions, --rounds and --batches must be at least 1, and there must be a game")
+    import ale_py
+    import gymnasium
+
+    gymnasium.register_envs(ale_py)
+    for game in options.games:
+        try:
+            gymnasium.spec(f"ALE/{game}-v5")
+        except gymnasium.error.Error as error:
+            raise SystemExit(f"--games: no game {game!r} ({error})") from None
+    return options
+
+
+def main() -> None:
+    """Measure, and print the table and the ratios."""
+    options = checked(tyro.cli(Options))
+    results = measure_all(options)
+    console = Console()
+    console.width = max(console.width, 130)  # a table in a file or a narrow window is better wide than cut
+    console.print(table(options, results))
+    print(f"Medians by the clock, one thread; the batches of both replays were the same byte for byte.")
+    if options.json:
+        from bootdqn.common.files import write_json_atomically
+
+        write_json_atomically(options.json, report(options, results))
+    print(last_lines(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The flags of DeepSea."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class DeepSeaConfig:
+    """The DeepSea environment, and when to stop."""
+
+    kind: ClassVar[str] = "deep-sea"
+    frames_per_step: ClassVar[int] = 1
+    clip_rewards: ClassVar[bool] = False
+    size: int = 10
+    """N, the side of the grid and the length of an episode."""
+    max_episodes: int = 100_000
+    """Stop after this many episodes, solved or not."""
+    stop_when_solved: bool = True
+    """Stop once both readings of "solved" hold."""
+    deterministic: bool = True
+    """Turn off for the windy version: a move right may fail, and the last rewards are noisy."""
+    randomize_actions: bool = True
+    """Draw for each cell which action means right."""
+    mapping_seed: int | None = None
+    """Seed of that draw (None: the run's seed)."""
+    unscaled_move_cost: float = 0.01
+    """What N moves to the right cost together."""
+
+    @property
+    def label(self) -> str:
+        """What tells this environment from its like, in a word."""
+        return str(self.size)
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"--size must be at least 1, got {self.size}")
+        if self.max_episodes < 1:
+            raise ValueError(f"--max-episodes must be at least 1, got {self.max_episodes}")
+        if self.mapping_seed is not None and not 0 <= self.mapping_seed < 2**32:
+            raise ValueError(f"--mapping-seed must be in 0..4294967295, got {self.mapping_seed}")

@@ -1,0 +1,30 @@
+"""Any environment from Gymnasium's registry, made fit for Q-learning."""
+
+import difflib
+from typing import Any
+
+import gymnasium
+from gymnasium import spaces
+from gymnasium.wrappers import TransformObservation
+
+from bootdqn.common.errors import UsageError
+from bootdqn.envs.gym_config import GymConfig
+
+
+def make_registered(config: GymConfig, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+    """Return the environment that `config.env_id` names.
+
+    A dictionary of observations with an `image`, as MiniGrid's, is taken for that image.
+    """
+    try:
+        environment = gymnasium.make(config.env_id, render_mode=render_mode)
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise UsageError(f"--env-id {config.env_id}: {error}") from error
+    except (gymnasium.error.UnregisteredEnv, gymnasium.error.Error) as error:
+        close = difflib.get_close_matches(config.env_id, list(gymnasium.registry), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"--env-id {config.env_id}: {error}{hint}") from error
+    observations = environment.observation_space
+    if isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
+        return TransformObservation(environment, lambda observation: observation["image"], observations["image"])
+    return environment

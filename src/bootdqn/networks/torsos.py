@@ -1,0 +1,67 @@
+"""Torsos: what all heads share, from observations (B, ...) to features (B, F)."""
+
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bootdqn.common.specs import BoxSpec
+from bootdqn.networks.layers import linear
+
+ATARI_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+"""Channels, kernel and stride of the paper's three layers."""
+SMALL_CONVOLUTIONS = ((16, 3, 1),)
+"""For images too small for the paper's, as MinAtar's 10 x 10."""
+SMALLEST_ATARI_SIDE = 36
+"""The paper's three layers need an image of at least 36 x 36."""
+
+
+class Flat(nn.Module):
+    """Observations of any shape and type as float vectors: (B, ...) -> (B, size)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, ...) to (B, size)."""
+        return x.flatten(start_dim=1).to(torch.get_default_dtype())
+
+
+class Pixels(nn.Module):
+    """Images as floats with channels first: (B, C, H, W) or (B, H, W, C) -> (B, C, H, W); bytes become [0, 1]."""
+
+    def __init__(self, *, channels_last: bool, scale: float) -> None:
+        super().__init__()
+        self._channels_last = channels_last
+        self._scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, ...) to (B, C, H, W)."""
+        x = x.permute(0, 3, 1, 2) if self._channels_last else x
+        return x.to(torch.get_default_dtype()) * self._scale
+
+
+def is_image(spec: BoxSpec) -> bool:
+    """Return whether observations are images: a stack of frames, or height x width x channels."""
+    return spec.stacked or len(spec.shape) == 3
+
+
+def convolutional(spec: BoxSpec) -> tuple[nn.Sequential, int]:
+    """Return a convolutional torso for the images of `spec`, the paper's where they are large enough, and its F."""
+    channels, height, width = spec.shape if spec.stacked else (spec.shape[2], *spec.shape[:2])
+    large = min(height, width) >= SMALLEST_ATARI_SIDE
+    scale = 1 / 255 if spec.dtype == np.uint8 and large else 1.0
+    layers: list[nn.Module] = [Pixels(channels_last=not spec.stacked, scale=scale)]
+    for out, kernel, stride in ATARI_CONVOLUTIONS if large else SMALL_CONVOLUTIONS:
+        layers += [_convolution(channels, out, kernel, stride), nn.ReLU()]
+        channels, height, width = out, (height - kernel) // stride + 1, (width - kernel) // stride + 1
+    return nn.Sequential(*layers, nn.Flatten()), channels * height * width
+
+
+def hidden_layers(sizes: tuple[int, ...]) -> list[nn.Module]:
+    """Return the linear layers between `sizes`, each with a ReLU."""
+    return [layer for before, after in pairwise(sizes) for layer in (linear(before, after), nn.ReLU())]
+
+
+def _convolution(channels: int, out: int, kernel: int, stride: int) -> nn.Module:
+    """Return an `nn.Conv2d` whose parameters are not drawn yet, so that no global generator is touched."""
+    layer: nn.Module = nn.utils.skip_init(nn.Conv2d, channels, out, kernel, stride)  # type: ignore[no-untyped-call]
+    return layer

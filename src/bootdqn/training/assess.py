@@ -1,0 +1,82 @@
+"""Evaluate a run from its folder alone, finished or still running, and film it on request."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.random_streams import random_stream
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.specs import Array
+from bootdqn.envs.make import make_environment, spec_of
+from bootdqn.exploration.voting import VoteRule
+from bootdqn.networks.ensemble import Ensemble
+from bootdqn.training.config import from_flat
+from bootdqn.training.evaluation import Evaluation, evaluate
+from bootdqn.training.threads import pinned_threads
+from bootdqn.training.weights import load_ensemble
+
+
+def assess(
+    path: Path, *, episodes: int, max_steps: int, rule: VoteRule, seed: int, video: Path | None
+) -> tuple[Evaluation, int]:
+    """Play the run in folder `path` by the vote of its heads; return what was found and the step of its weights."""
+    folder = RunFolder(path)
+    if not folder.config.exists():
+        raise UsageError(f"{path} is not a run folder: it has no config.json")
+    config = from_flat(folder.read_config())
+    environment = make_environment(config.env, render_mode="rgb_array" if video else None)
+    ensemble, step = load_ensemble(folder.weights, config, spec_of(environment))
+    film = _Film(video, environment.render) if video else None
+    with pinned_threads(config.run.threads):
+        found = evaluate(
+            _q_values_of(ensemble),
+            environment,
+            episodes=episodes,
+            max_steps=max_steps,
+            rule=rule,
+            rng=random_stream(seed, "assessment"),
+            on_step=film.take if film else lambda: None,
+        )
+    assert found is not None, "nothing asks this evaluation to stop"
+    if film:
+        film.close()
+    return found, step
+
+
+def _q_values_of(ensemble: Ensemble) -> Callable[[Array], Array]:
+    def q_values(observation: Array) -> Array:
+        with torch.inference_mode():
+            q: Array = ensemble(torch.from_numpy(np.ascontiguousarray(observation))).numpy()
+        return q
+
+    return q_values
+
+
+class _Film:
+    """A video of what an environment shows, 15 steps a second, written as it goes."""
+
+    def __init__(self, path: Path, render: Callable[[], Any]) -> None:
+        try:
+            import imageio.v2 as imageio
+        except ImportError:
+            raise UsageError("--video needs imageio: pip install 'bootdqn[video]'") from None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._render = render
+        self._writer = imageio.get_writer(path, fps=15)
+
+    def take(self) -> None:
+        """Add a frame."""
+        self._writer.append_data(_even_sides(np.asarray(self._render())))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+
+
+def _even_sides(frame: Array) -> Array:
+    """Return the frame without an odd last row or column, which video encoders refuse."""
+    return frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]

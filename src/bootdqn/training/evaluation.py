@@ -1,0 +1,120 @@
+"""Evaluation: the heads vote, on an environment and random streams of their own, so that training never notices."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bootdqn.common.random_streams import random_stream
+from bootdqn.common.specs import Array
+from bootdqn.envs.make import Environment, make_environment
+from bootdqn.exploration.voting import VoteDiversity, VoteRule, vote, vote_diversity
+from bootdqn.training.config import TrainConfig
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation found; scores are raw."""
+
+    returns: list[float]
+    lengths: list[int]
+    cut: bool
+    """Whether the one episode counted was cut by the limit on steps; such an episode counts only if no other does."""
+    diversity: dict[str, float]
+    """The four measures of vote diversity, averaged over the steps of the evaluation."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it for `metrics.jsonl`."""
+        return {
+            "mean_return": float(np.mean(self.returns)),
+            "returns": self.returns,
+            "lengths": self.lengths,
+            "cut": self.cut,
+            **self.diversity,
+        }
+
+
+def evaluate(
+    q_values: Callable[[Array], Array],
+    environment: Environment,
+    *,
+    episodes: int,
+    max_steps: int,
+    rule: VoteRule,
+    rng: np.random.Generator,
+    stop: Callable[[], bool] = lambda: False,
+    on_step: Callable[[], None] = lambda: None,
+) -> Evaluation | None:
+    """Play `episodes` episodes or `max_steps` steps, whichever comes first, by the vote of the heads.
+
+    Args:
+        q_values: Maps observations (E, ...) to Q-values (E, K, A).
+        environment: Played from a seeded reset on; its rewards are raw.
+        episodes: The most episodes.
+        max_steps: The most steps, of all episodes together.
+        rule: How the heads vote.
+        rng: Seeds the environment.
+        stop: Asked at every step; where it answers yes the evaluation is abandoned.
+        on_step: Called after every step, to record a video.
+
+    Returns:
+        What was found, or None if it was abandoned.
+    """
+    observation, _ = environment.reset(seed=int(rng.integers(2**31)))
+    on_step()
+    returns: list[float] = []
+    lengths: list[int] = []
+    total, length, steps = 0.0, 0, 0
+    measures = np.zeros(4)
+    while len(returns) < episodes and steps < max_steps:
+        if stop():
+            return None
+        q = q_values(np.asarray(observation)[None])
+        measures += [float(measure[0]) for measure in vote_diversity(q)]
+        observation, reward, terminated, truncated, _ = environment.step(int(vote(q, rule)[0]))
+        on_step()
+        total, length, steps = total + float(reward), length + 1, steps + 1
+        if terminated or truncated:
+            returns.append(total)
+            lengths.append(length)
+            total, length = 0.0, 0
+            observation, _ = environment.reset()
+            on_step()
+    cut = not returns
+    return Evaluation(
+        returns=[total] if cut else returns,
+        lengths=[length] if cut else lengths,
+        cut=cut,
+        diversity=dict(zip(VoteDiversity._fields, (measures / max(steps, 1)).tolist(), strict=True)),
+    )
+
+
+class Evaluator:
+    """Evaluates a run every so many frames. Each evaluation has a random stream of its own, named by its number."""
+
+    def __init__(self, config: TrainConfig[Any], q_values: Callable[[Array], Array]) -> None:
+        self._config = config
+        self._q_values = q_values
+        self._environment: Environment | None = None
+        self._number = 0
+
+    def evaluate_if_due(self, step: int, stop: Callable[[], bool]) -> dict[str, Any] | None:
+        """Return the record of the evaluation that is due after `step` environment steps, if one is."""
+        settings, frames = self._config.evaluation, step * self._config.env.frames_per_step
+        if settings.eval_every_frames is None or frames // settings.eval_every_frames <= self._number:
+            return None
+        if self._environment is None:
+            self._environment = make_environment(self._config.env)
+        number = frames // settings.eval_every_frames
+        found = evaluate(
+            self._q_values,
+            self._environment,
+            episodes=settings.eval_episodes,
+            max_steps=settings.eval_max_steps,
+            rule=settings.vote,
+            rng=random_stream(self._config.run.seed, f"evaluation/{number}"),
+            stop=stop,
+        )
+        if found is None:
+            return None
+        self._number = number
+        return {"kind": "evaluation", "step": step, "frames": frames, **found.record()}

@@ -1,0 +1,38 @@
+"""The online networks in a file, to be looked at by evaluation and inspection."""
+
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.files import write_bytes_atomically
+from bootdqn.common.random_streams import random_stream
+from bootdqn.common.specs import EnvSpec
+from bootdqn.networks.ensemble import Ensemble, make_ensemble
+from bootdqn.training.config import TrainConfig
+
+
+def save_weights(path: Path, ensemble: Ensemble, step: int) -> None:
+    """Write the parameters of `ensemble` after `step` environment steps."""
+    tensors = {name: value.cpu().contiguous() for name, value in ensemble.state_dict().items()}
+    write_bytes_atomically(path, safetensors.torch.save(tensors, metadata={"step": str(step)}))
+
+
+def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[Ensemble, int]:
+    """Return the ensemble of `config` with the parameters in `path`, and the step they were saved after.
+
+    Raises:
+        UsageError: There is no such file, or it does not hold this ensemble.
+    """
+    ensemble = make_ensemble(config.network, spec, random_stream(0, "replaced at once"))
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            step = int((file.metadata() or {}).get("step", 0))
+            ensemble.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118 - no mapping
+    except FileNotFoundError:
+        raise UsageError(f"{path} is not there yet: weights are saved at each evaluation and at the end") from None
+    except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+        raise UsageError(f"{path} does not hold the networks of this run: {error}") from error
+    return ensemble, step

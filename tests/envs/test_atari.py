@@ -1,0 +1,422 @@
+"""The Atari games: names, screens, no-ops, sticky actions, ends of episodes, and a state that plays on exactly."""
+
+import hashlib
+import json
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import ale_py
+import cv2
+import gymnasium
+import numpy as np
+import pytest
+from ale_py import roms
+from gymnasium.utils import seeding
+from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics
+
+from bootdqn.common.errors import UsageError
+from bootdqn.envs.atari import effective_settings, get_atari_state, make_atari, set_atari_state
+from bootdqn.envs.atari_config import GAMES, AtariConfig
+
+PAPER_GAMES = ["Gravitar", "Solaris", "Private Eye", "Venture", "Alien", "Hero"]
+
+
+class SlowGame:
+    """The raw emulator, stepped frame by frame: what Gymnasium's wrappers are compared with."""
+
+    def __init__(self, rom, seed, sticky, merge=True):
+        numpy_seed, emulator_seed = np.random.SeedSequence(seed).generate_state(2)
+        self.ale = ale_py.ALEInterface()
+        self.ale.setFloat("repeat_action_probability", sticky)
+        self.ale.setInt("random_seed", emulator_seed.astype(np.int32))
+        self.ale.loadROM(roms.get_rom_path(rom))
+        self.actions = self.ale.getMinimalActionSet()
+        self.generator = seeding.np_random(int(numpy_seed))[0]
+        self.merge = merge
+
+    def reset(self):
+        self.ale.reset_game()
+        for _ in range(self.generator.integers(1, 31)):
+            self.ale.act(self.actions[0])
+        return self._small(self.ale.getScreenGrayscale())
+
+    def step(self, action):
+        reward, screens = 0, []
+        for _ in range(4):
+            reward += self.ale.act(self.actions[action])
+            screens.append(self.ale.getScreenGrayscale())
+        merged = np.maximum(screens[-2], screens[-1]) if self.merge else screens[-1]
+        return self._small(merged), reward, self.ale.game_over()
+
+    @staticmethod
+    def _small(screen):
+        return cv2.resize(screen, (84, 84), interpolation=cv2.INTER_AREA)
+
+
+def play(env, seed, steps):
+    """Play `steps` steps of actions drawn from `seed`, new episodes included, and return a digest of all that is seen."""
+    rng, digest, ends = np.random.default_rng(seed), hashlib.sha256(), 0
+    for _ in range(steps):
+        observation, reward, terminated, truncated, info = env.step(rng.integers(env.action_space.n))
+        digest.update(observation.tobytes() + repr((float(reward), terminated, truncated, info["lives"])).encode())
+        if terminated or truncated:
+            ends += 1
+            digest.update(env.reset()[0].tobytes())
+    return digest.hexdigest(), ends
+
+
+def end_of_idle_pong(frames_limit, seed):
+    """Return how an episode of doing nothing in Pong ends, and the frames it had."""
+    env = make_atari(AtariConfig("Pong", max_episode_frames=frames_limit))
+    env.reset(seed=seed)
+    while True:
+        _, _, terminated, truncated, info = env.step(0)
+        if terminated or truncated:
+            return terminated, truncated, info["episode_frame_number"]
+
+
+# Names and settings
+
+
+@pytest.mark.parametrize("name", ["Private Eye", "private_eye", "PrivateEye", "privateeye", "ALE/PrivateEye-v5"])
+def test_a_game_has_one_name_however_it_is_spelled(name):
+    assert AtariConfig(name).game == "PrivateEye"
+
+
+def test_the_paper_s_names_are_known():
+    assert [AtariConfig(name).game for name in PAPER_GAMES] == [name.replace(" ", "") for name in PAPER_GAMES]
+    assert [AtariConfig(name).game for name in ("H.E.R.O.", "Q*bert", "ALE/Hero-v5")] == ["Hero", "Qbert", "Hero"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("Gravitr", "did you mean Gravitar"), ("Montezuma's Revenge", "MontezumaRevenge"), ("ALE/Hero-v4", "Hero")],
+)
+def test_a_misspelled_game_is_told_the_closest_one(name, hint):
+    with pytest.raises(ValueError, match=f"^--game must be .*got .*{hint}"):
+        AtariConfig(name)
+
+
+def test_a_name_like_no_game_is_told_some_games():
+    with pytest.raises(ValueError, match="got 'xyzzy': for example Gravitar"):
+        AtariConfig("xyzzy")
+
+
+def test_the_games_are_those_that_ale_registers():
+    registered = [spec.name for spec in gymnasium.registry.values() if spec.namespace == "ALE" and spec.version == 5]
+    assert sorted(registered) == list(GAMES)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("sticky", 1.5, r"^--sticky must be in \[0, 1\), got 1.5$"),
+        ("sticky", -0.1, r"^--sticky must be in \[0, 1\), got -0.1$"),
+        ("sticky", 1.0, r"^--sticky must be in \[0, 1\), got 1.0$"),
+        ("sticky", float("nan"), r"^--sticky must be in \[0, 1\), got nan$"),
+        ("frame_skip", 0, "^--frame-skip must be at least 1, got 0$"),
+        ("noop_max", -1, "^--noop-max must be at least 0, got -1$"),
+        ("screen_size", 0, "^--screen-size must be at least 1, got 0$"),
+        ("frame_stack", 0, "^--frame-stack must be at least 1, got 0$"),
+        ("total_frames", 0, "^--total-frames must be at least 1, got 0$"),
+        ("max_episode_frames", 33, "^--max-episode-frames must be at least 34, the no-ops and one step, got 33$"),
+    ],
+)
+def test_impossible_settings_are_refused_by_their_flag(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        AtariConfig(**{field: value})
+
+
+def test_the_flags_need_neither_emulator_nor_network():
+    code = "import sys, bootdqn.envs.atari_config; print(sorted({'ale_py', 'cv2', 'torch'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("module", ["ale_py", "cv2"])
+def test_a_missing_package_is_answered_with_the_command_that_installs_it(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=r"pip install 'bootdqn\[atari\]'.*" + module):
+        make_atari(AtariConfig())
+
+
+@pytest.mark.parametrize("game", PAPER_GAMES)
+def test_the_minimal_action_set_of_the_paper_s_games_is_the_full_one(game):
+    assert make_atari(AtariConfig(game)).action_space.n == 18
+
+
+def test_effective_settings_tell_what_the_environment_does():
+    settings = effective_settings(AtariConfig("Pong", sticky=0.25))
+    assert settings == json.loads(json.dumps(settings))
+    assert settings == {
+        "game": "Pong",
+        "frame_skip": 4,
+        "max_over_frames": True,
+        "sticky": 0.25,
+        "action_set": "minimal",
+        "num_actions": 6,
+        "noop_min": 1,
+        "noop_max": 30,
+        "terminal_on_life_loss": False,
+        "max_episode_frames": 108_000,
+        "clip_rewards": True,
+        "screen_size": 84,
+        "frame_stack": 4,
+    }
+    other = effective_settings(AtariConfig("Pong", frame_skip=1, full_action_space=True, noop_max=0))
+    assert (other["action_set"], other["num_actions"]) == ("full", 18)
+    assert not other["max_over_frames"]  # one frame has nothing to be merged with
+    assert (other["noop_min"], other["noop_max"]) == (0, 0)
+
+
+# Screens
+
+
+def test_observations_are_a_stack_of_small_grey_screens_filled_with_the_first():
+    env = make_atari(AtariConfig("Gravitar"))
+    assert env.observation_space == gymnasium.spaces.Box(0, 255, (4, 84, 84), np.uint8)
+    assert isinstance(env, FrameStackObservation)
+    first, _ = env.reset(seed=3)
+    assert first in env.observation_space
+    assert first.any()
+    assert (first == first[0]).all()
+    second = env.step(2)[0]
+    third = env.step(3)[0]
+    np.testing.assert_array_equal(second[:3], first[1:])  # the newest is last
+    np.testing.assert_array_equal(third[:3], second[1:])
+    np.testing.assert_array_equal(env.reset()[0].std(axis=0), 0)  # nothing of the last episode is left
+
+
+def test_screen_size_and_stack_can_be_chosen():
+    env = make_atari(AtariConfig("Pong", screen_size=42, frame_stack=2))
+    assert env.reset(seed=0)[0].shape == env.observation_space.shape == (2, 42, 42)
+
+
+@pytest.mark.parametrize("skip", [1, 4, 5])
+def test_a_step_is_frame_skip_frames_of_the_emulator(skip):
+    env = make_atari(AtariConfig("Gravitar", frame_skip=skip))
+    _, info = env.reset(seed=1)
+    for step in range(1, 11):
+        env.step(1)
+        assert env.unwrapped.ale.getEpisodeFrameNumber() == info["episode_frame_number"] + skip * step
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize(("rom", "sticky"), [("space_invaders", 0.0), ("gravitar", 0.25)])
+def test_every_pixel_and_reward_is_that_of_the_raw_emulator(rom, sticky, merge):
+    env, slow = make_atari(AtariConfig(rom, sticky=sticky, max_over_frames=merge)), SlowGame(rom, 7, sticky, merge)
+    np.testing.assert_array_equal(env.reset(seed=7)[0][-1], slow.reset())
+    rng, rewards = np.random.default_rng(0), set()
+    for _ in range(120):
+        action = int(rng.integers(env.action_space.n))
+        observation, reward, terminated, truncated, _ = env.step(action)
+        screen, slow_reward, over = slow.step(action)
+        rewards.add(reward)
+        np.testing.assert_array_equal(observation[-1], screen)
+        assert (reward, terminated, truncated) == (slow_reward, False, False)
+        assert not over
+    assert rom != "space_invaders" or max(rewards) > 1  # raw, not clipped
+
+
+def test_the_maximum_over_two_frames_shows_what_one_frame_misses():
+    merged, newest = (make_atari(AtariConfig("SpaceInvaders", max_over_frames=merge)) for merge in (True, False))
+    merged.reset(seed=0), newest.reset(seed=0)
+    pairs = [(merged.step(1)[0][-1], newest.step(1)[0][-1]) for _ in range(60)]
+    assert any((bright > one).any() for bright, one in pairs)
+
+
+# Beginnings
+
+
+def test_an_episode_begins_with_one_to_thirty_no_ops():
+    env = make_atari(AtariConfig("Pong"))
+    counts = [env.reset(seed=0)[1]["episode_frame_number"]] + [
+        env.reset()[1]["episode_frame_number"] for _ in range(250)
+    ]
+    assert set(counts) == set(range(1, 31))
+    assert 13 < np.mean(counts) < 18
+
+
+def test_no_ops_can_be_turned_off():
+    env = make_atari(AtariConfig("Pong", noop_max=0))
+    assert [env.reset()[1]["episode_frame_number"] for _ in range(5)] == [0] * 5
+
+
+@pytest.mark.parametrize("sticky", [0.0, 0.25])
+def test_a_seed_repeats_everything(sticky):
+    config = AtariConfig("Gravitar", sticky=sticky, max_episode_frames=200)
+    traces = []
+    for env in [make_atari(config)] * 2 + [make_atari(config)]:  # again in the same environment, and in another one
+        env.reset(seed=11)
+        traces.append(play(env, seed=1, steps=120))
+    assert traces[0] == traces[1] == traces[2]
+    assert traces[0][1] >= 2
+
+
+def test_only_sticky_actions_make_the_emulator_random():
+    def after(sticky, seed):
+        env = make_atari(AtariConfig("Gravitar", sticky=sticky, noop_max=0))
+        env.reset(seed=seed)
+        return play(env, seed=1, steps=60)
+
+    assert after(0.0, seed=0) == after(0.0, seed=1)
+    assert after(0.25, seed=0) == after(0.25, seed=0)
+    assert len({after(0.0, seed=0), after(0.25, seed=0), after(0.25, seed=1)}) == 3
+
+
+# Ends
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_episode_is_truncated_not_terminated_before_it_has_too_many_frames(seed):
+    terminated, truncated, frames = end_of_idle_pong(frames_limit=200, seed=seed)
+    assert (terminated, truncated) == (False, True)
+    assert 200 - 4 < frames <= 200
+
+
+def test_the_last_observation_before_a_truncation_is_a_new_one():
+    env, longer = (make_atari(AtariConfig("Gravitar", max_episode_frames=limit)) for limit in (101, 1000))
+    env.reset(seed=2), longer.reset(seed=2)
+    truncated = False
+    while not truncated:
+        observation, _, _, truncated, _ = env.step(1)
+        expected = longer.step(1)[0]
+    np.testing.assert_array_equal(observation, expected)
+
+
+def test_a_game_that_ends_is_terminated():
+    env = make_atari(AtariConfig("Qbert"))
+    env.reset(seed=0)
+    terminated = truncated = False
+    while not (terminated or truncated):
+        _, _, terminated, truncated, info = env.step(5)  # off the pyramid
+    assert (terminated, truncated, info["lives"]) == (True, False, 0)
+
+
+def test_losing_a_life_ends_the_episode_only_on_request():
+    def steps_and_lives(terminal_on_life_loss):
+        env = make_atari(AtariConfig("Breakout", terminal_on_life_loss=terminal_on_life_loss))
+        lives = [env.reset(seed=0)[1]["lives"]]
+        for step in range(200):
+            _, _, terminated, _, info = env.step(1 if step % 10 == 0 else 0)  # serve, and stand still
+            lives.append(info["lives"])
+            if terminated:
+                return lives, env.reset()[1]["lives"]
+        return lives, None
+
+    kept_on, _ = steps_and_lives(False)
+    assert kept_on[0] == 5
+    assert kept_on[-1] < 4
+    ended, new_game = steps_and_lives(True)
+    assert ended == kept_on[: len(ended)]
+    assert ended[-2:] == [5, 4]
+    assert new_game == 5
+
+
+# The state
+
+CONFIGS = [
+    AtariConfig(game, sticky=sticky, max_episode_frames=500)
+    for game in ("Gravitar", "Qbert", "Pong")
+    for sticky in (0.0, 0.25)
+]
+
+RESUME = """
+import pickle, sys
+from pathlib import Path
+from test_atari import make_atari, play, set_atari_state
+
+for config, state in pickle.loads(Path(sys.argv[1]).read_bytes()):
+    env = make_atari(config)
+    set_atari_state(env, state)
+    print(*play(env, seed=9, steps=300))
+"""
+
+
+@pytest.fixture(scope="module")
+def stopped_games():
+    """Games stopped at random steps, (config, state, what comes next), in turn two kinds of episodes.
+
+    The first one, which begins with a seed, and a later one, which begins with what the one before left behind.
+    """
+    games, rng = [], np.random.default_rng(4)
+    for config in CONFIGS:
+        env = make_atari(config)
+        env.reset(seed=21)
+        for _ in range(2):
+            play(env, seed=1, steps=rng.integers(10, 60))
+            games.append((config, get_atari_state(env), play(env, seed=9, steps=300)))
+    return games
+
+
+def test_a_stopped_game_plays_on_in_a_new_process_as_if_it_had_not_been_stopped(stopped_games, tmp_path):
+    path = tmp_path / "states.pickle"
+    path.write_bytes(pickle.dumps([(config, state) for config, state, _ in stopped_games]))
+    command = [sys.executable, "-c", RESUME, str(path)]
+    resumed = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, check=True, text=True)
+    expected = [f"{digest} {ends}" for _, _, (digest, ends) in stopped_games]
+    assert resumed.stdout.splitlines() == expected
+    assert all(ends >= 2 for _, _, (_, ends) in stopped_games)  # through new episodes and their no-ops
+
+
+def test_a_stopped_game_plays_on_in_an_environment_that_is_in_use(stopped_games):
+    for config, state, expected in stopped_games[1::2]:
+        env = make_atari(config)
+        env.reset(seed=5)
+        play(env, seed=6, steps=7)
+        set_atari_state(env, state)
+        assert get_atari_state(env) == state
+        assert play(env, seed=9, steps=300) == expected
+
+
+def test_the_state_is_small_and_made_of_json_values_and_bytes(stopped_games):
+    for _, state, _ in stopped_games:
+        assert len(pickle.dumps(state)) < 20_000
+        as_text = json.dumps(state, default=bytes.hex)
+        assert json.loads(as_text)["actions"] == state["actions"].hex()
+
+
+def test_a_game_stopped_before_or_after_an_episode_plays_on():
+    config = AtariConfig("Gravitar", sticky=0.25, max_episode_frames=100)
+    env = make_atari(config)
+
+    def copy_of(env):
+        other = make_atari(config)
+        set_atari_state(other, get_atari_state(env))
+        return other
+
+    other = copy_of(env)  # nothing has begun, and no seed was given
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        other.step(0)
+    np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
+    other = copy_of(env)  # begun, and no step made
+    assert play(env, seed=1, steps=10) == play(other, seed=1, steps=10)
+    while not env.step(0)[3]:
+        pass
+    other = copy_of(env)  # over, and not begun again
+    np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
+    assert play(env, seed=1, steps=30) == play(other, seed=1, steps=30)
+
+
+def test_a_state_of_other_settings_is_refused(stopped_games):
+    config, state, _ = stopped_games[0]
+    with pytest.raises(ValueError, match="make the environment with the settings it was saved with"):
+        set_atari_state(make_atari(replace(config, frame_skip=3)), state)
+    set_atari_state(make_atari(replace(config, clip_rewards=False, total_frames=1)), state)  # the same game
+
+
+def test_an_episode_that_comes_out_differently_is_reported_with_the_versions_it_needs(stopped_games):
+    config, state, _ = stopped_games[1]
+    changed = bytes([(state["actions"][0] + 3) % 6]) + state["actions"][1:]
+    with pytest.raises(UsageError, match=f"came out differently: install .*ale_py {ale_py.__version__}"):
+        set_atari_state(make_atari(config), state | {"actions": changed})
+
+
+def test_the_state_is_found_under_other_wrappers_and_only_where_there_is_one():
+    env = RecordEpisodeStatistics(make_atari(AtariConfig("Pong")))
+    env.reset(seed=0)
+    assert get_atari_state(env)["start"] == {"seed": 0}
+    with pytest.raises(TypeError, match="only a game made by make_atari"):
+        get_atari_state(gymnasium.make("CartPole-v1"))
