@@ -115,7 +115,7 @@ def bootdqn(size: int, strategy: str, engine: Literal["auto", "autograd"]) -> It
     config = resolve(replace(DEEP_SEA, env=env, actor=actor, learner=replace(DEEP_SEA.learner, engine=engine)))
     with pinned_threads(1):
         steps = train(config, make_parts(config))
-        yield lambda episodes: sum(step.update is not None for step in itertools.islice(steps, episodes * size))
+        yield lambda episodes: sum(len(step.updates) for step in itertools.islice(steps, episodes * size))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 An Atari game is played at random with Gymnasium's own wrappers. Every step goes into two replays in turn: this
 program's, and one whose frames lie uncompressed in one array. Both keep a frame once and rebuild the stacks, so they
 differ in compression alone. Batches are then drawn from both, round by round, and must be the same byte for byte.
+Times are processor time, which is what a clock shows when nothing else runs on the core.
 
 Each game has a process of its own, so that the growth of that process is a check on what the replays say they take.
 The array of plain frames is filled before play begins; what the process grows by during play is the compressed replay,
@@ -17,7 +18,7 @@ import importlib.util
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -71,9 +72,9 @@ class Measured:
     grown_per_transition: float | None
     """What the process grew by, for each of them; None where the system does not tell."""
     sample_us: float
-    """Median time of a batch of 32."""
+    """Median processor time of a batch of 32."""
     add_us: float
-    """Median time of storing a step."""
+    """Median processor time of storing a step."""
 
 
 class PlainFrames:
@@ -97,6 +98,11 @@ class PlainFrames:
         """Memory that the frames take."""
         return self._frames.nbytes
 
+    @property
+    def expected_nbytes(self) -> int:
+        """Memory that they will take when every slot is written: the array is there from the start."""
+        return self._frames.nbytes
+
 
 def make_replay(transitions: int, *, compressed: bool) -> RingReplay:
     """Return an empty replay for so many transitions."""
@@ -112,13 +118,14 @@ def make_env(game: str) -> Any:
     import gymnasium
     from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner
     gymnasium.register_envs(ale_py)
     plain = gymnasium.make(f"ALE/{game}-v5", frameskip=1, repeat_action_probability=0.0, full_action_space=False)
     return FrameStackObservation(AtariPreprocessing(plain, frame_skip=4), STACK, padding_type="reset")
 
 
 def play(env: Any, replays: Sequence[RingReplay], steps: Iterable[int], seed: int) -> list[list[float]]:
-    """Store steps of random play in every replay, and return how many seconds each of them took for each step."""
+    """Store steps of random play in every replay, and return each one's processor time for every step, in seconds."""
     rng = np.random.default_rng(seed)
     env.action_space.seed(seed)
     seconds: list[list[float]] = [[] for _ in replays]
@@ -133,23 +140,23 @@ def play(env: Any, replays: Sequence[RingReplay], steps: Iterable[int], seed: in
         mask = rng.random(NUM_HEADS) < 0.5
         for turn in range(len(replays)):
             which = (step + turn) % len(replays)  # who goes second finds the frame in the processor's cache
-            start = time.perf_counter()
+            start = time.thread_time()
             replays[which].add(0, action, reward, observation, mask, terminated=terminated, truncated=truncated)
-            seconds[which].append(time.perf_counter() - start)
+            seconds[which].append(time.thread_time() - start)
         ended = terminated or truncated
     return seconds
 
 
 def draw(replays: Sequence[RingReplay], rounds: Iterable[int], batches: int, seed: int) -> list[list[float]]:
-    """Draw batches from every replay in turn, and return how many seconds each batch took from each."""
+    """Draw batches from every replay in turn, and return each one's processor time for every batch, in seconds."""
     rngs = [np.random.default_rng(seed) for _ in replays]
     seconds: list[list[float]] = [[] for _ in replays]
     for _ in rounds:
         for replay, rng, times in zip(replays, rngs, seconds, strict=True):
             for _ in range(batches):
-                start = time.perf_counter()
+                start = time.thread_time()
                 batch = replay.sample(BATCH_SIZE, rng)
-                times.append(time.perf_counter() - start)
+                times.append(time.thread_time() - start)
                 del batch
         check_same([replay.sample(BATCH_SIZE, rng) for replay, rng in zip(replays, rngs, strict=True)])
     return seconds
@@ -309,7 +316,7 @@ def main() -> None:
     console = Console()
     console.width = max(console.width, 130)  # a table in a file or a narrow window is better wide than cut
     console.print(table(options, results))
-    print(f"Medians by the clock, one thread; the batches of both replays were the same byte for byte.")
+    print("Median processor times, one thread; the batches of both replays were the same byte for byte.")
     if options.json:
         from bootdqn.common.files import write_json_atomically
 

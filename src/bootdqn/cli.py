@@ -48,9 +48,18 @@ class Train(Generic[EnvT]):
 
         path = self.run_dir or default_run_dir(self.config)
         with live_line(str(path), quiet=self.quiet) as show:
-            outcome = run(self.config, path, show)
+            outcome = run(self.config, path, show, announce=_keep_quiet if self.quiet else _announce)
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}")
         return outcome.exit_code
+
+
+def _announce(text: str) -> None:
+    if text:
+        print(text, file=sys.stderr)
+
+
+def _keep_quiet(_text: str) -> None:
+    pass
 
 
 @dataclass(frozen=True)

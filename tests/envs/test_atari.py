@@ -1,11 +1,13 @@
 """The Atari games: names, screens, no-ops, sticky actions, ends of episodes, and a state that plays on exactly."""
 
 import hashlib
+import itertools
 import json
 import pickle
+import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import ale_py
@@ -57,7 +59,7 @@ class SlowGame:
 
 
 def play(env, seed, steps):
-    """Play `steps` steps of actions drawn from `seed`, new episodes included, and return a digest of all that is seen."""
+    """Play steps with actions drawn from `seed`, new episodes included; return a digest of all that is seen."""
     rng, digest, ends = np.random.default_rng(seed), hashlib.sha256(), 0
     for _ in range(steps):
         observation, reward, terminated, truncated, info = env.step(rng.integers(env.action_space.n))
@@ -68,16 +70,6 @@ def play(env, seed, steps):
     return digest.hexdigest(), ends
 
 
-def end_of_idle_pong(frames_limit, seed):
-    """Return how an episode of doing nothing in Pong ends, and the frames it had."""
-    env = make_atari(AtariConfig("Pong", max_episode_frames=frames_limit))
-    env.reset(seed=seed)
-    while True:
-        _, _, terminated, truncated, info = env.step(0)
-        if terminated or truncated:
-            return terminated, truncated, info["episode_frame_number"]
-
-
 # Names and settings
 
 
@@ -86,23 +78,18 @@ def test_a_game_has_one_name_however_it_is_spelled(name):
     assert AtariConfig(name).game == "PrivateEye"
 
 
-def test_the_paper_s_names_are_known():
+def test_the_names_of_the_paper_and_of_the_boxes_are_known():
     assert [AtariConfig(name).game for name in PAPER_GAMES] == [name.replace(" ", "") for name in PAPER_GAMES]
-    assert [AtariConfig(name).game for name in ("H.E.R.O.", "Q*bert", "ALE/Hero-v5")] == ["Hero", "Qbert", "Hero"]
+    assert [AtariConfig(name).game for name in ("H.E.R.O.", "Q*bert", "Ms. Pac-Man")] == ["Hero", "Qbert", "MsPacman"]
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("Gravitr", "did you mean Gravitar"), ("Montezuma's Revenge", "MontezumaRevenge"), ("ALE/Hero-v4", "Hero")],
+    [("Gravitr", "did you mean Gravitar"), ("ALE/Hero-v4", "did you mean Hero"), ("xyzzy", "for example Gravitar")],
 )
-def test_a_misspelled_game_is_told_the_closest_one(name, hint):
-    with pytest.raises(ValueError, match=f"^--game must be .*got .*{hint}"):
+def test_an_unknown_game_is_told_the_closest_one(name, hint):
+    with pytest.raises(ValueError, match=f"^--game must be .*, got '{name}': {hint}"):
         AtariConfig(name)
-
-
-def test_a_name_like_no_game_is_told_some_games():
-    with pytest.raises(ValueError, match="got 'xyzzy': for example Gravitar"):
-        AtariConfig("xyzzy")
 
 
 def test_the_games_are_those_that_ale_registers():
@@ -111,22 +98,17 @@ def test_the_games_are_those_that_ale_registers():
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "message"),
+    ("field", "value", "demand"),
     [
-        ("sticky", 1.5, r"^--sticky must be in \[0, 1\), got 1.5$"),
-        ("sticky", -0.1, r"^--sticky must be in \[0, 1\), got -0.1$"),
-        ("sticky", 1.0, r"^--sticky must be in \[0, 1\), got 1.0$"),
-        ("sticky", float("nan"), r"^--sticky must be in \[0, 1\), got nan$"),
-        ("frame_skip", 0, "^--frame-skip must be at least 1, got 0$"),
-        ("noop_max", -1, "^--noop-max must be at least 0, got -1$"),
-        ("screen_size", 0, "^--screen-size must be at least 1, got 0$"),
-        ("frame_stack", 0, "^--frame-stack must be at least 1, got 0$"),
-        ("total_frames", 0, "^--total-frames must be at least 1, got 0$"),
-        ("max_episode_frames", 33, "^--max-episode-frames must be at least 34, the no-ops and one step, got 33$"),
+        *[("sticky", value, "in [0, 1)") for value in (1.5, 1.0, -0.1, float("nan"))],
+        *[(field, 0, "at least 1") for field in ("frame_skip", "screen_size", "frame_stack", "total_frames")],
+        ("noop_max", -1, "at least 0"),
+        ("max_episode_frames", 33, "at least 34, the no-ops and one step"),
     ],
 )
-def test_impossible_settings_are_refused_by_their_flag(field, value, message):
-    with pytest.raises(ValueError, match=message):
+def test_impossible_settings_are_refused_by_their_flag(field, value, demand):
+    message = f"--{field.replace('_', '-')} must be {demand}, got {value}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         AtariConfig(**{field: value})
 
 
@@ -148,27 +130,15 @@ def test_the_minimal_action_set_of_the_paper_s_games_is_the_full_one(game):
 
 
 def test_effective_settings_tell_what_the_environment_does():
-    settings = effective_settings(AtariConfig("Pong", sticky=0.25))
+    config = AtariConfig("Pong", sticky=0.25)
+    settings = effective_settings(config)
     assert settings == json.loads(json.dumps(settings))
-    assert settings == {
-        "game": "Pong",
-        "frame_skip": 4,
-        "max_over_frames": True,
-        "sticky": 0.25,
-        "action_set": "minimal",
-        "num_actions": 6,
-        "noop_min": 1,
-        "noop_max": 30,
-        "terminal_on_life_loss": False,
-        "max_episode_frames": 108_000,
-        "clip_rewards": True,
-        "screen_size": 84,
-        "frame_stack": 4,
-    }
+    assert [settings.pop(name) for name in ("action_set", "num_actions", "noop_min")] == ["minimal", 6, 1]
+    assert settings == {name: getattr(config, name) for name in settings}
+    assert set(asdict(config)) - set(settings) == {"full_action_space", "total_frames"}
     other = effective_settings(AtariConfig("Pong", frame_skip=1, full_action_space=True, noop_max=0))
     assert (other["action_set"], other["num_actions"]) == ("full", 18)
-    assert not other["max_over_frames"]  # one frame has nothing to be merged with
-    assert (other["noop_min"], other["noop_max"]) == (0, 0)
+    assert (other["noop_min"], other["max_over_frames"]) == (0, False)  # one frame has nothing to be merged with
 
 
 # Screens
@@ -189,15 +159,11 @@ def test_observations_are_a_stack_of_small_grey_screens_filled_with_the_first():
     np.testing.assert_array_equal(env.reset()[0].std(axis=0), 0)  # nothing of the last episode is left
 
 
-def test_screen_size_and_stack_can_be_chosen():
-    env = make_atari(AtariConfig("Pong", screen_size=42, frame_stack=2))
-    assert env.reset(seed=0)[0].shape == env.observation_space.shape == (2, 42, 42)
-
-
 @pytest.mark.parametrize("skip", [1, 4, 5])
 def test_a_step_is_frame_skip_frames_of_the_emulator(skip):
-    env = make_atari(AtariConfig("Gravitar", frame_skip=skip))
-    _, info = env.reset(seed=1)
+    env = make_atari(AtariConfig("Gravitar", frame_skip=skip, screen_size=42, frame_stack=2))
+    observation, info = env.reset(seed=1)
+    assert observation.shape == (2, 42, 42)
     for step in range(1, 11):
         env.step(1)
         assert env.unwrapped.ale.getEpisodeFrameNumber() == info["episode_frame_number"] + skip * step
@@ -220,28 +186,16 @@ def test_every_pixel_and_reward_is_that_of_the_raw_emulator(rom, sticky, merge):
     assert rom != "space_invaders" or max(rewards) > 1  # raw, not clipped
 
 
-def test_the_maximum_over_two_frames_shows_what_one_frame_misses():
-    merged, newest = (make_atari(AtariConfig("SpaceInvaders", max_over_frames=merge)) for merge in (True, False))
-    merged.reset(seed=0), newest.reset(seed=0)
-    pairs = [(merged.step(1)[0][-1], newest.step(1)[0][-1]) for _ in range(60)]
-    assert any((bright > one).any() for bright, one in pairs)
-
-
 # Beginnings
 
 
 def test_an_episode_begins_with_one_to_thirty_no_ops():
     env = make_atari(AtariConfig("Pong"))
-    counts = [env.reset(seed=0)[1]["episode_frame_number"]] + [
-        env.reset()[1]["episode_frame_number"] for _ in range(250)
-    ]
+    env.reset(seed=0)
+    counts = [env.reset()[1]["episode_frame_number"] for _ in range(160)]
     assert set(counts) == set(range(1, 31))
-    assert 13 < np.mean(counts) < 18
-
-
-def test_no_ops_can_be_turned_off():
-    env = make_atari(AtariConfig("Pong", noop_max=0))
-    assert [env.reset()[1]["episode_frame_number"] for _ in range(5)] == [0] * 5
+    without = make_atari(AtariConfig("Pong", noop_max=0))
+    assert [without.reset()[1]["episode_frame_number"] for _ in range(5)] == [0] * 5
 
 
 @pytest.mark.parametrize("sticky", [0.0, 0.25])
@@ -271,9 +225,13 @@ def test_only_sticky_actions_make_the_emulator_random():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_episode_is_truncated_not_terminated_before_it_has_too_many_frames(seed):
-    terminated, truncated, frames = end_of_idle_pong(frames_limit=200, seed=seed)
+    env = make_atari(AtariConfig("Pong", max_episode_frames=200))
+    env.reset(seed=seed)
+    terminated = truncated = False
+    while not (terminated or truncated):
+        _, _, terminated, truncated, info = env.step(0)
     assert (terminated, truncated) == (False, True)
-    assert 200 - 4 < frames <= 200
+    assert 200 - 4 < info["episode_frame_number"] <= 200
 
 
 def test_the_last_observation_before_a_truncation_is_a_new_one():
@@ -317,12 +275,6 @@ def test_losing_a_life_ends_the_episode_only_on_request():
 
 # The state
 
-CONFIGS = [
-    AtariConfig(game, sticky=sticky, max_episode_frames=500)
-    for game in ("Gravitar", "Qbert", "Pong")
-    for sticky in (0.0, 0.25)
-]
-
 RESUME = """
 import pickle, sys
 from pathlib import Path
@@ -342,7 +294,8 @@ def stopped_games():
     The first one, which begins with a seed, and a later one, which begins with what the one before left behind.
     """
     games, rng = [], np.random.default_rng(4)
-    for config in CONFIGS:
+    for game, sticky in itertools.product(("Gravitar", "Qbert", "Pong"), (0.0, 0.25)):
+        config = AtariConfig(game, sticky=sticky, max_episode_frames=500)
         env = make_atari(config)
         env.reset(seed=21)
         for _ in range(2):
@@ -409,9 +362,8 @@ def test_a_state_of_other_settings_is_refused(stopped_games):
 
 def test_an_episode_that_comes_out_differently_is_reported_with_the_versions_it_needs(stopped_games):
     config, state, _ = stopped_games[1]
-    changed = bytes([(state["actions"][0] + 3) % 6]) + state["actions"][1:]
     with pytest.raises(UsageError, match=f"came out differently: install .*ale_py {ale_py.__version__}"):
-        set_atari_state(make_atari(config), state | {"actions": changed})
+        set_atari_state(make_atari(config), state | {"actions": state["actions"][:-1]})
 
 
 def test_the_state_is_found_under_other_wrappers_and_only_where_there_is_one():

@@ -441,6 +441,12 @@ def test_memory_counts_the_masks():
     assert many - few == 20 * 100
 
 
+def test_the_memory_expected_of_a_full_ring_does_not_wait_for_its_frames():
+    empty = RingReplay(stacked(4, REAL), capacity=100, num_heads=1, discount=DISCOUNT).expected_nbytes
+    assert filled(noise()).expected_nbytes == filled(black).expected_nbytes == empty
+    assert filled(black).nbytes < empty < filled(noise()).nbytes
+
+
 @pytest.mark.parametrize("make_frame", [noise(), black], ids=["noise", "black"])
 def test_memory_is_what_python_was_given(make_frame):
     gc.collect()

@@ -34,6 +34,15 @@ def make_environment(config: EnvConfig, render_mode: str | None = None) -> Envir
     )
 
 
+def effective_settings(config: EnvConfig) -> dict[str, Any]:
+    """Return what the environment really does, where that is more than its flags say, for people and for the record."""
+    if isinstance(config, AtariConfig):
+        from bootdqn.envs.atari import effective_settings as of_atari
+
+        return of_atari(config)
+    return {}
+
+
 def spec_of(environment: Environment) -> EnvSpec:
     """Return what an agent must know of `environment`.
 

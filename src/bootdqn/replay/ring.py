@@ -47,7 +47,7 @@ class RingReplay:
         self._discount = np.float32(discount)
         self._store = make_store(observation, total)
         self._age = np.zeros(total, np.uint8)
-        self._action = np.zeros(total, np.int64)
+        self._action = np.zeros(total, np.int32)
         self._reward = np.zeros(total, np.float32)
         self._terminated = np.zeros(total, np.bool_)
         self._mask = np.zeros((total, num_heads), np.bool_)
@@ -104,7 +104,7 @@ class RingReplay:
         slot = self._draw(batch_size, rng)
         return Batch(
             observation=self._read(slot),
-            action=self._action[slot],
+            action=self._action[slot].astype(np.int64),
             reward=self._reward[slot],
             discount=np.where(self._terminated[slot], np.float32(0), self._discount),
             next_observation=self._read(self._after(slot)),
@@ -116,8 +116,17 @@ class RingReplay:
     @property
     def nbytes(self) -> int:
         """Memory that the replay takes."""
+        return self._store.nbytes + self._transition_nbytes
+
+    @property
+    def expected_nbytes(self) -> int:
+        """Memory that it will take when it is full."""
+        return self._store.expected_nbytes + self._transition_nbytes
+
+    @property
+    def _transition_nbytes(self) -> int:
         arrays = (self._age, self._action, self._reward, self._terminated, self._mask, self._sampleable)
-        return self._store.nbytes + sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in arrays)
 
     def _read(self, slot: Array) -> Array:
         """Return the observations of `slot` (B,), each rebuilt from the slots of its episode that it is made of."""

@@ -9,6 +9,9 @@ import numpy as np
 
 from bootdqn.common.specs import Array, BoxSpec, ObservationSpec
 
+EXPECTED_COMPRESSION = 0.16
+"""Compressed over plain size of an Atari frame, with a margin: see `benchmarks/replay.py`."""
+
 
 class ObservationStore(Protocol):
     """Keeps one observation in each slot."""
@@ -27,6 +30,11 @@ class ObservationStore(Protocol):
     @property
     def nbytes(self) -> int:
         """Memory that the observations take."""
+        ...
+
+    @property
+    def expected_nbytes(self) -> int:
+        """Memory that they will take when every slot is written."""
         ...
 
 
@@ -50,6 +58,11 @@ class DenseStore:
     @property
     def nbytes(self) -> int:
         """Memory that the observations take."""
+        return self._values.nbytes
+
+    @property
+    def expected_nbytes(self) -> int:
+        """Memory that they will take when every slot is written: the array is there from the start."""
         return self._values.nbytes
 
 
@@ -89,12 +102,17 @@ class FrameStore:
         plain = [
             lz4.block.decompress(frame, uncompressed_size=self._frame_bytes) if frame else black for frame in frames
         ]
-        return np.frombuffer(b"".join(plain), np.uint8)
+        return np.frombuffer(bytearray().join(plain), np.uint8)
 
     @property
     def nbytes(self) -> int:
         """Memory that the frames take, with what Python adds to each."""
         return sum(map(sys.getsizeof, self._frames)) + sys.getsizeof(self._frames)
+
+    @property
+    def expected_nbytes(self) -> int:
+        """Memory that they will take when every slot is written, if they compress as Atari frames do."""
+        return int(len(self._frames) * self._frame_bytes * EXPECTED_COMPRESSION) + sys.getsizeof(self._frames)
 
 
 def make_store(spec: ObservationSpec, num_slots: int) -> ObservationStore:

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 from bootdqn.common.errors import UsageError
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.run_folder import RunFolder
+from bootdqn.envs.make import effective_settings
 from bootdqn.training.config import TrainConfig, differences, resolve, to_flat
+from bootdqn.training.estimate import estimate, refuse_what_cannot_fit
 from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.goals import Goal, make_goal
 from bootdqn.training.loop import Parts, make_parts, train
@@ -47,7 +49,12 @@ class Outcome:
     already_finished: bool = False
 
 
-def run(config: TrainConfig[Any], path: Path, show: Callable[[Progress], None] = lambda _: None) -> Outcome:
+def run(
+    config: TrainConfig[Any],
+    path: Path,
+    show: Callable[[Progress], None] = lambda _: None,
+    announce: Callable[[str], None] = lambda _: None,
+) -> Outcome:
     """Train the run that `config` describes in the folder `path`.
 
     A folder that holds the same run, finished, is left alone; stopped before its end, it starts from the beginning.
@@ -56,6 +63,7 @@ def run(config: TrainConfig[Any], path: Path, show: Callable[[Progress], None] =
         config: Everything that the numbers depend on.
         path: The folder, made if it is missing.
         show: Called a few times a second with the state of the run.
+        announce: Called before the first step with what the run is and needs.
 
     Raises:
         UsageError: The folder holds something else, or the configuration asks for what is not there.
@@ -67,8 +75,14 @@ def run(config: TrainConfig[Any], path: Path, show: Callable[[Progress], None] =
         return Outcome(finished, 0, already_finished=True)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         parts = make_parts(config)
+        needed = estimate(parts)
+        refuse_what_cannot_fit(needed, path)
+        settings = effective_settings(config.env)
+        announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
+        announce(f"needs about {needed}")
         folder.path.mkdir(parents=True, exist_ok=True)
         write_json_atomically(folder.config, to_flat(config))
+        write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
         return _train_in(folder, config, parts, show, stop)
 
 
@@ -106,7 +120,6 @@ def _train_in(
     folder: RunFolder, config: TrainConfig[Any], parts: Parts, show: Callable[[Progress], None], stop: StopRequest
 ) -> Outcome:
     folder.summary.unlink(missing_ok=True)
-    write_json_atomically(folder.provenance, provenance(config.run.threads))
     records, timing = Records(folder.metrics, config.run.log_every), JsonLines(folder.timing)
     goal, evaluator = make_goal(config.env), Evaluator(config, parts.learner.q_values)
     clock, glance = Clock(TIMING_EVERY_SECONDS), Clock(SHOW_EVERY_SECONDS)

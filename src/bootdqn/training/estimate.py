@@ -1,0 +1,69 @@
+"""What a run will need, told before it begins; what cannot fit is refused before the first step."""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from bootdqn.common.errors import UsageError
+from bootdqn.training.loop import Parts
+
+PROCESS_BYTES = 600 * 2**20
+"""Python, PyTorch and the libraries they load."""
+ENVIRONMENT_BYTES = 30 * 2**20
+"""An emulator and its buffers."""
+RECORD_BYTES = 50 * 2**20
+"""Records of a long run; most need far less."""
+COPIES_OF_PARAMETERS = 5
+"""Online, target, Adam's two moments, and gradients."""
+
+
+class Estimate(NamedTuple):
+    """Bytes."""
+
+    replay: int
+    networks: int
+    memory: int
+    """All together."""
+    disk: int
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return (
+            f"memory {gigabytes(self.memory)} (replay {gigabytes(self.replay)}, networks {gigabytes(self.networks)}), "
+            f"disk {gigabytes(self.disk)}"
+        )
+
+
+def estimate(parts: Parts) -> Estimate:
+    """Estimate what the run made of `parts` needs when its replay is full."""
+    parameters = sum(value.numel() * value.element_size() for value in parts.learner.online.parameters())
+    replay, networks = parts.replay.expected_nbytes, COPIES_OF_PARAMETERS * parameters
+    memory = replay + networks + PROCESS_BYTES + len(parts.environments) * ENVIRONMENT_BYTES
+    return Estimate(replay, networks, memory, disk=parameters + RECORD_BYTES)
+
+
+def refuse_what_cannot_fit(needed: Estimate, path: Path) -> None:
+    """Raise a UsageError if the machine has less memory, or the disk of `path` less room, than `needed`."""
+    available = available_memory()
+    if available is not None and needed.memory > available:
+        raise UsageError(
+            f"this run needs {needed}, and {gigabytes(available)} of memory are available; lower --replay-capacity"
+        )
+    free = shutil.disk_usage(next(parent for parent in (path, *path.absolute().parents) if parent.exists())).free
+    if needed.disk > free:
+        raise UsageError(f"this run needs {needed}, and {gigabytes(free)} are free at {path}; choose another --run-dir")
+
+
+def available_memory() -> int | None:
+    """Return the bytes of memory that a process can have without swapping, or None where that is not known."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    fields = dict(line.split(":", 1) for line in lines)
+    return int(fields["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in fields else None
+
+
+def gigabytes(size: int) -> str:
+    """Return a size as people read it."""
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
