@@ -40,6 +40,10 @@ class Train(Generic[EnvT]):
     """Folder of the run (None: one under runs/ named after the configuration)."""
     quiet: bool = False
     """Show no progress."""
+    tensorboard: bool = False
+    """Also write TensorBoard's event files into the run folder (extra: tensorboard)."""
+    wandb: bool = False
+    """Also log to Weights & Biases (extra: wandb; WANDB_MODE=offline keeps it on this machine)."""
 
     def execute(self) -> int:
         """Train, and say where the results are."""
@@ -48,7 +52,14 @@ class Train(Generic[EnvT]):
 
         path = self.run_dir or default_run_dir(self.config)
         with live_line(str(path), quiet=self.quiet) as show:
-            outcome = run(self.config, path, show, announce=_keep_quiet if self.quiet else _announce)
+            outcome = run(
+                self.config,
+                path,
+                show,
+                _keep_quiet if self.quiet else _announce,
+                tensorboard=self.tensorboard,
+                wandb=self.wandb,
+            )
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}")
         return outcome.exit_code
 

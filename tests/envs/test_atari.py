@@ -124,6 +124,13 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it(monkeyp
         make_atari(AtariConfig())
 
 
+def test_a_game_whose_minimal_actions_lack_a_no_op_is_told_what_to_do():
+    with pytest.raises(UsageError, match="add --full-action-space, or --noop-max 0"):
+        make_atari(AtariConfig("Backgammon"))
+    assert make_atari(AtariConfig("Backgammon", noop_max=0)).action_space.n == 3
+    assert make_atari(AtariConfig("Backgammon", full_action_space=True)).action_space.n == 18
+
+
 @pytest.mark.parametrize("game", PAPER_GAMES)
 def test_the_minimal_action_set_of_the_paper_s_games_is_the_full_one(game):
     assert make_atari(AtariConfig(game)).action_space.n == 18

@@ -347,7 +347,6 @@ def test_a_batch_has_the_shapes_and_types_that_learners_rely_on(stack, batch_siz
         assert observation.flags.c_contiguous
 
 
-@pytest.mark.xfail(reason="rebuilt stacks are read-only, which PyTorch warns about")
 def test_a_batch_may_be_written_to_without_changing_the_replay():
     play = Play(stack=4, capacity=6)
     play.episodes(0, (4, "none"))

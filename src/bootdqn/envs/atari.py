@@ -40,7 +40,7 @@ def make_atari(config: AtariConfig, render_mode: str | None = None) -> "AtariGam
         render_mode: None, `"rgb_array"` or `"human"`: for `render`, never for the observations.
 
     Raises:
-        UsageError: The emulator or OpenCV is not installed.
+        UsageError: The emulator or OpenCV is not installed, or the game lacks the no-op that episodes begin with.
     """
     ale_py = _import_ale()
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # or the first emulator prints a banner
@@ -54,6 +54,11 @@ def make_atari(config: AtariConfig, render_mode: str | None = None) -> "AtariGam
         render_mode=render_mode,
         disable_env_checker=True,
     )
+    if config.noop_max > 0 and cast(Any, emulator.unwrapped).get_action_meanings()[0] != "NOOP":
+        raise UsageError(
+            f"the minimal action set of {config.game} has no no-op for the start of an episode: "
+            "add --full-action-space, or --noop-max 0"
+        )
     preprocessing = AtariPreprocessing if config.max_over_frames else NewestFrame
     screens = preprocessing(
         emulator,

@@ -16,8 +16,9 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> gymnas
 
     A dictionary of observations with an `image`, as MiniGrid's, is taken for that image.
     """
+    options: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
     try:
-        environment = gymnasium.make(config.env_id, render_mode=render_mode)
+        environment = gymnasium.make(config.env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.UnregisteredEnv, gymnasium.error.Error) as error:

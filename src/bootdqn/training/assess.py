@@ -19,6 +19,8 @@ from bootdqn.training.evaluation import Evaluation, evaluate
 from bootdqn.training.threads import pinned_threads
 from bootdqn.training.weights import load_ensemble
 
+STEPS_A_SECOND = 15
+
 
 def assess(
     path: Path, *, episodes: int, max_steps: int, rule: VoteRule, seed: int, video: Path | None
@@ -57,7 +59,7 @@ def _q_values_of(ensemble: Ensemble) -> Callable[[Array], Array]:
 
 
 class _Film:
-    """A video of what an environment shows, 15 steps a second, written as it goes."""
+    """A video of what an environment shows, written as it goes."""
 
     def __init__(self, path: Path, render: Callable[[], Any]) -> None:
         try:
@@ -66,7 +68,8 @@ class _Film:
             raise UsageError("--video needs imageio: pip install 'bootdqn[video]'") from None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._render = render
-        self._writer = imageio.get_writer(path, fps=15)
+        speed = {"duration": 1000 / STEPS_A_SECOND} if path.suffix == ".gif" else {"fps": STEPS_A_SECOND}
+        self._writer = imageio.get_writer(path, **speed)
 
     def take(self) -> None:
         """Add a frame."""

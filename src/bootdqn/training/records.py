@@ -2,11 +2,12 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from bootdqn.training.loop import Episode, Round
+from bootdqn.training.sinks import Sink
 
 
 class JsonLines:
@@ -76,9 +77,10 @@ def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
 class Records:
     """The metrics of one run, written as the rounds come in."""
 
-    def __init__(self, path: Path, log_every: int) -> None:
+    def __init__(self, path: Path, log_every: int, sinks: Sequence[Sink] = ()) -> None:
         self._file = JsonLines(path)
         self._averages = UpdateAverages(log_every)
+        self._sinks = sinks
         self.episodes = 0
 
     @property
@@ -90,14 +92,15 @@ class Records:
         """Write what a round has to say."""
         for episode in round_.finished:
             self.episodes += 1
-            self._file.write(episode_record(self.episodes, round_.step, episode))
+            self.add(episode_record(self.episodes, round_.step, episode))
         for record in self._averages.add(round_):
-            self._file.write(record)
+            self.add(record)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Write a record that was made elsewhere."""
+        """Write one record."""
         self._file.write(record)
-        self._file.flush()
+        for sink in self._sinks:
+            sink.write(record)
 
     def flush(self) -> None:
         """Hand everything written so far to the operating system."""
@@ -106,6 +109,8 @@ class Records:
     def close(self) -> None:
         """Flush and close."""
         self._file.close()
+        for sink in self._sinks:
+            sink.close()
 
 
 class Clock:

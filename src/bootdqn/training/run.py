@@ -19,6 +19,7 @@ from bootdqn.training.loop import Parts, make_parts, train
 from bootdqn.training.provenance import provenance
 from bootdqn.training.records import Clock, JsonLines, Records
 from bootdqn.training.signals import StopRequest, stop_on_signal
+from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks
 from bootdqn.training.threads import pinned_threads
 from bootdqn.training.weights import save_weights
 
@@ -54,6 +55,9 @@ def run(
     path: Path,
     show: Callable[[Progress], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
+    *,
+    tensorboard: bool = False,
+    wandb: bool = False,
 ) -> Outcome:
     """Train the run that `config` describes in the folder `path`.
 
@@ -64,10 +68,13 @@ def run(
         path: The folder, made if it is missing.
         show: Called a few times a second with the state of the run.
         announce: Called before the first step with what the run is and needs.
+        tensorboard: Also write TensorBoard's event files.
+        wandb: Also log to Weights & Biases.
 
     Raises:
         UsageError: The folder holds something else, or the configuration asks for what is not there.
     """
+    refuse_missing_sinks(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
     config = resolve(config)
     folder = RunFolder(path)
     finished = finished_summary(folder, config)
@@ -83,7 +90,9 @@ def run(
         folder.path.mkdir(parents=True, exist_ok=True)
         write_json_atomically(folder.config, to_flat(config))
         write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
-        return _train_in(folder, config, parts, show, stop)
+        sinks: list[Sink] = [TensorBoardSink(path)] if tensorboard else []
+        sinks += [WandbSink(path, to_flat(config))] if wandb else []
+        return _train_in(folder, config, parts, sinks, show, stop)
 
 
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
@@ -117,10 +126,15 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, A
 
 
 def _train_in(
-    folder: RunFolder, config: TrainConfig[Any], parts: Parts, show: Callable[[Progress], None], stop: StopRequest
+    folder: RunFolder,
+    config: TrainConfig[Any],
+    parts: Parts,
+    sinks: list[Sink],
+    show: Callable[[Progress], None],
+    stop: StopRequest,
 ) -> Outcome:
     folder.summary.unlink(missing_ok=True)
-    records, timing = Records(folder.metrics, config.run.log_every), JsonLines(folder.timing)
+    records, timing = Records(folder.metrics, config.run.log_every, sinks), JsonLines(folder.timing)
     goal, evaluator = make_goal(config.env), Evaluator(config, parts.learner.q_values)
     clock, glance = Clock(TIMING_EVERY_SECONDS), Clock(SHOW_EVERY_SECONDS)
     step = 0
@@ -131,6 +145,7 @@ def _train_in(
             goal.add_round(round_)
             if evaluation := evaluator.evaluate_if_due(step, lambda: bool(stop)):
                 records.add(evaluation)
+                records.flush()
                 goal.add_evaluation(evaluation["mean_return"])
                 save_weights(folder.weights, parts.learner.online, step)
             if goal.over or stop:

@@ -1,0 +1,62 @@
+"""Any environment with discrete actions, and a clear word about the others."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
+from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
+from bootdqn.envs.make import effective_settings, make_environment, spec_of
+
+
+@pytest.mark.parametrize(
+    ("config", "spec"),
+    [
+        (DeepSeaConfig(size=4, mapping_seed=0), EnvSpec(DiscreteSpec(16), 2)),
+        (GymConfig(env_id="CartPole-v1"), EnvSpec(BoxSpec((4,), np.dtype("float32")), 2)),
+        (GymConfig(env_id="FrozenLake-v1"), EnvSpec(DiscreteSpec(16), 4)),
+        (AtariConfig(game="Gravitar"), EnvSpec(BoxSpec((4, 84, 84), np.dtype("uint8"), stacked=True), 18)),
+    ],
+)
+def test_the_spec_says_what_an_agent_must_know(config, spec):
+    assert spec_of(make_environment(config)) == spec
+
+
+def test_a_continuous_action_space_is_a_clear_error():
+    with pytest.raises(UsageError, match=r"needs actions 0, 1, .* this environment has Box"):
+        spec_of(make_environment(GymConfig(env_id="Pendulum-v1")))
+
+
+def test_a_misspelt_environment_is_named_with_the_closest_one():
+    with pytest.raises(UsageError, match="did you mean 'CartPole-v1'"):
+        make_environment(GymConfig(env_id="CartPol-v1"))
+
+
+class Pictures(gymnasium.Env):
+    """Observations as MiniGrid gives them: an image, a direction and a sentence."""
+
+    action_space = spaces.Discrete(3)
+    observation_space = spaces.Dict(
+        {"image": spaces.Box(0, 255, (7, 7, 3), np.uint8), "mission": spaces.Text(20), "direction": spaces.Discrete(4)}
+    )
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+        return {"image": np.full((7, 7, 3), 5, np.uint8), "mission": "go", "direction": 0}, {}
+
+    def step(self, action):  # noqa: ARG002
+        return {"image": np.full((7, 7, 3), 6, np.uint8), "mission": "go", "direction": 1}, 0.0, False, False, {}
+
+
+def test_of_a_dictionary_the_image_is_taken():
+    gymnasium.register("bootdqn-test/Pictures-v0", entry_point=Pictures, disable_env_checker=True)
+    env = make_environment(GymConfig(env_id="bootdqn-test/Pictures-v0"))
+    assert spec_of(env).observation == BoxSpec((7, 7, 3), np.dtype("uint8"))
+    observation, _ = env.reset(seed=0)
+    np.testing.assert_array_equal(observation, np.full((7, 7, 3), 5))
+
+
+def test_only_atari_does_more_than_its_flags_say():
+    assert effective_settings(DeepSeaConfig()) == {}
+    assert effective_settings(AtariConfig(sticky=0.25))["sticky"] == 0.25

@@ -1,0 +1,85 @@
+"""Torsos by the kind of observation, against PyTorch's own layers."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
+from bootdqn.networks.config import NetworkConfig
+from bootdqn.networks.ensemble import make_ensemble
+
+ATARI = BoxSpec((4, 84, 84), np.dtype("uint8"), stacked=True)
+
+
+def ensemble(observation, ensemble="auto", hidden=(512,), num_heads=10, num_actions=18):
+    config = NetworkConfig(num_heads=num_heads, ensemble=ensemble, hidden_sizes=hidden)
+    return make_ensemble(config, EnvSpec(observation, num_actions), np.random.default_rng(0))
+
+
+def test_the_atari_network_is_the_papers():
+    network = ensemble(ATARI)
+    convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    assert [(layer.out_channels, layer.kernel_size, layer.stride) for layer in convolutions] == [
+        (32, (8, 8), (4, 4)),
+        (64, (4, 4), (2, 2)),
+        (64, (3, 3), (1, 1)),
+    ]
+    assert [tuple(layer.weight.shape) for layer in network.heads] == [(10, 3136, 512), (10, 512, 18)]
+
+
+def test_the_atari_network_computes_what_a_plain_one_with_the_same_weights_does():
+    network = ensemble(ATARI, num_heads=3, num_actions=6)
+    x = torch.from_numpy(np.random.default_rng(1).integers(0, 256, (5, 4, 84, 84), dtype=np.uint8))
+    convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    features = x.float() / 255
+    for layer in convolutions:
+        features = torch.nn.functional.conv2d(features, layer.weight, layer.bias, layer.stride).relu()
+    features = features.flatten(1)
+    first, last = network.heads
+    for head in range(3):
+        hidden = (features @ first.weight[head] + first.bias[head]).relu()
+        expected = hidden @ last.weight[head] + last.bias[head]
+        torch.testing.assert_close(network(x)[:, head], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_convolutions_start_within_the_bound_of_their_fan_in():
+    first = next(layer for layer in ensemble(ATARI).modules() if isinstance(layer, nn.Conv2d))
+    bound = 1 / np.sqrt(4 * 8 * 8)
+    assert 0.95 * bound < first.weight.abs().max() <= bound
+    assert first.bias.abs().max() <= bound
+
+
+@pytest.mark.parametrize(
+    ("observation", "sample"),
+    [
+        (DiscreteSpec(7), np.array([0, 6])),
+        (BoxSpec((5,), np.dtype("float64")), np.ones((2, 5))),
+        (BoxSpec((10, 10, 4), np.dtype("bool")), np.ones((2, 10, 10, 4), bool)),
+        (BoxSpec((7, 7, 3), np.dtype("uint8")), np.ones((2, 7, 7, 3), np.uint8)),
+        (BoxSpec((210, 160, 3), np.dtype("uint8")), np.ones((2, 210, 160, 3), np.uint8)),
+        (ATARI, np.ones((2, 4, 84, 84), np.uint8)),
+    ],
+)
+def test_every_kind_of_observation_has_a_network(observation, sample):
+    network = ensemble(observation, hidden=(16, 8), num_heads=3, num_actions=5)
+    assert network(torch.from_numpy(sample)).shape == (2, 3, 5)
+
+
+def test_small_images_get_small_convolutions_and_keep_their_values():
+    network = ensemble(BoxSpec((7, 7, 3), np.dtype("uint8")), hidden=(8,))
+    (convolution,) = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    assert convolution.kernel_size == (3, 3)
+    assert network.torso[0][0](torch.full((1, 7, 7, 3), 5, dtype=torch.uint8)).max() == 5
+
+
+def test_images_cannot_have_independent_networks():
+    with pytest.raises(UsageError, match="images need --ensemble shared"):
+        ensemble(ATARI, ensemble="independent")
+
+
+def test_no_global_generator_is_touched():
+    before = torch.get_rng_state().clone()
+    ensemble(ATARI)
+    assert torch.equal(torch.get_rng_state(), before)

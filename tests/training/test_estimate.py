@@ -1,0 +1,49 @@
+"""What a run needs is told, and what cannot fit is refused before the first step."""
+
+import pytest
+
+from bootdqn.common.errors import UsageError
+from bootdqn.training import estimate as module
+from bootdqn.training.config import from_flat, resolve
+from bootdqn.training.estimate import estimate, gigabytes
+from bootdqn.training.loop import make_parts
+from bootdqn.training.run import run
+
+ATARI = {"environment": "atari", "game": "Pong", "num_heads": 2, "hidden_sizes": [16]}
+
+
+def parts(**settings):
+    return make_parts(resolve(from_flat(ATARI | settings)))
+
+
+def test_a_million_frames_are_about_a_gigabyte():
+    needed = estimate(parts(replay_capacity=1_000_000))
+    assert 0.9e9 < needed.replay < 1.3e9
+    assert needed.memory > needed.replay + needed.networks
+
+
+def test_more_heads_need_more_room():
+    few, many = estimate(parts(replay_capacity=60_000)), estimate(parts(replay_capacity=60_000, num_heads=20))
+    assert many.networks > 5 * few.networks
+    assert many.replay - few.replay == (20 - 2) * 60_001
+
+
+def test_what_cannot_fit_is_refused_and_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "available_memory", lambda: 2**29)
+    with pytest.raises(UsageError, match=r"512 MiB of memory are available; lower --replay-capacity"):
+        run(from_flat(ATARI), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_is_noticed_beforehand(tmp_path, monkeypatch):
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    with pytest.raises(UsageError, match="choose another --run-dir"):
+        run(from_flat({"environment": "deep-sea"}), tmp_path / "run")
+
+
+def test_the_machine_tells_its_memory():
+    assert module.available_memory() > 2**20
+
+
+def test_sizes_are_written_for_people():
+    assert (gigabytes(3 * 2**30), gigabytes(5 * 2**20)) == ("3.0 GiB", "5 MiB")

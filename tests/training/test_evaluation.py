@@ -1,0 +1,155 @@
+"""Evaluation: votes, limits, and streams of its own."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.envs.deep_sea import DeepSea
+from bootdqn.exploration.voting import VoteDiversity, vote_diversity
+from bootdqn.training.assess import assess
+from bootdqn.training.config import from_flat
+from bootdqn.training.evaluation import evaluate
+from bootdqn.training.run import run
+
+
+class Corridor(gymnasium.Env):
+    """Counts its steps; ends after `length` of them. Action 1 pays 5."""
+
+    observation_space = gymnasium.spaces.Discrete(100)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, length):
+        self.length, self.seeds, self.actions = length, [], []
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+        self.seeds.append(seed)
+        self.at = 0
+        return 0, {}
+
+    def step(self, action):
+        self.actions.append(action)
+        self.at += 1
+        return self.at, 5.0 * (action == 1), self.at == self.length, False, {}
+
+
+def heads_that_want(*actions):
+    """Q-values (1, K, 3) of heads that each want one action."""
+    q = np.zeros((1, len(actions), 3), np.float32)
+    for head, action in enumerate(actions):
+        q[0, head, action] = 1 + head / 10
+    return lambda _: q
+
+
+def play(q_values, env, episodes=2, max_steps=1000, rule="plurality", **options):
+    return evaluate(
+        q_values,
+        env,
+        episodes=episodes,
+        max_steps=max_steps,
+        rule=rule,
+        rng=np.random.default_rng(0),
+        **options,
+    )
+
+
+def test_the_plurality_decides_and_scores_are_raw():
+    env = Corridor(4)
+    found = play(heads_that_want(1, 1, 2), env)
+    assert found.returns == [20.0, 20.0]
+    assert found.lengths == [4, 4]
+    assert set(env.actions) == {1}
+    assert not found.cut
+
+
+def test_another_rule_decides_otherwise():
+    env = Corridor(4)
+    q = np.array([[[0, 1, 0], [0, 1, 0], [0, 0, 9]]], np.float32)
+    play(lambda _: q, env, rule="mean")
+    assert set(env.actions) == {2}
+
+
+def test_the_environment_is_seeded_once():
+    env = Corridor(3)
+    play(heads_that_want(0), env, episodes=3)
+    assert env.seeds[0] is not None
+    assert env.seeds[1:] == [None, None, None]
+
+
+def test_an_episode_cut_by_the_limit_counts_only_if_it_is_the_only_one():
+    cut = play(heads_that_want(1), Corridor(10), max_steps=4)
+    assert (cut.returns, cut.lengths, cut.cut) == ([20.0], [4], True)
+    whole = play(heads_that_want(1), Corridor(10), max_steps=14)
+    assert (whole.returns, whole.lengths, whole.cut) == ([50.0], [10], False)
+
+
+def test_the_diversity_is_the_mean_over_the_steps():
+    rng = np.random.default_rng(3)
+    qs = [rng.normal(size=(1, 5, 3)).astype(np.float32) for _ in range(6)]
+    replies = iter(qs)
+    found = play(lambda _: next(replies), Corridor(6), episodes=1)
+    expected = np.mean([[measure[0] for measure in vote_diversity(q)] for q in qs], axis=0)
+    assert tuple(found.diversity) == VoteDiversity._fields
+    np.testing.assert_allclose(list(found.diversity.values()), expected, rtol=1e-6)
+
+
+def test_an_evaluation_can_be_abandoned():
+    calls = iter([False, False, True])
+    assert play(heads_that_want(1), Corridor(10), stop=lambda: next(calls)) is None
+
+
+def config(**settings):
+    small = {"environment": "gym", "env_id": "FrozenLake-v1", "total_steps": 600, "learning_starts": 50}
+    return from_flat(small | {"num_heads": 3, "hidden_sizes": [8, 8], "eval_episodes": 2} | settings)
+
+
+def episodes_and_updates(path):
+    return [record for record in RunFolder(path).read_metrics() if record["kind"] != "evaluation"]
+
+
+def test_training_is_the_same_with_and_without_evaluation(tmp_path):
+    run(config(eval_every_frames=100), tmp_path / "with")
+    run(config(eval_every_frames=None), tmp_path / "without")
+    assert episodes_and_updates(tmp_path / "with") == episodes_and_updates(tmp_path / "without")
+    evaluations = list(RunFolder(tmp_path / "with").read_metrics("evaluation"))
+    assert [record["frames"] for record in evaluations] == [100, 200, 300, 400, 500, 600]
+    summary = RunFolder(tmp_path / "with").read_summary()
+    assert summary["evaluations"] == 6
+    assert summary["max_evaluation"] == max(record["mean_return"] for record in evaluations)
+    assert summary["last_evaluation"] == evaluations[-1]["mean_return"]
+    assert RunFolder(tmp_path / "without").read_summary()["max_evaluation"] is None
+
+
+def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tmp_path):
+    for count in (1, 3, 8):
+        run(config(num_envs=count, eval_every_frames=None, update_every=4), tmp_path / str(count))
+    updates = {count: RunFolder(tmp_path / str(count)).read_summary()["updates"] for count in (1, 3, 8)}
+    assert updates[1] == 600 // 4 - 50 // 4
+    assert abs(updates[3] - updates[1]) <= 1
+    assert abs(updates[8] - updates[1]) <= 2
+
+
+def test_a_run_is_evaluated_from_its_folder(tmp_path):
+    solved = {"environment": "deep-sea", "size": 4, "max_episodes": 400, "seed": 1}
+    run(from_flat(solved), tmp_path / "run")
+    found, step = assess(
+        tmp_path / "run", episodes=3, max_steps=100, rule="plurality", seed=0, video=tmp_path / "play.gif"
+    )
+    assert step == RunFolder(tmp_path / "run").read_summary()["steps"]
+    assert found.returns == pytest.approx([DeepSea(size=4).optimal_return] * 3)
+    assert (tmp_path / "play.gif").stat().st_size > 500
+
+
+def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):
+    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
+    weights = RunFolder(tmp_path / "run").weights
+    options = {"episodes": 1, "max_steps": 10, "rule": "plurality", "seed": 0, "video": None}
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(UsageError, match="does not hold the networks"):
+        assess(tmp_path / "run", **options)
+    weights.unlink()
+    with pytest.raises(UsageError, match="weights are saved at each evaluation and at the end"):
+        assess(tmp_path / "run", **options)
+    with pytest.raises(UsageError, match=r"has no config\.json"):
+        assess(tmp_path, **options)
