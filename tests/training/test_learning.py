@@ -1,0 +1,57 @@
+"""It learns: small tasks, from the first step to a policy that is beyond doubt better than chance."""
+
+import gymnasium
+import pytest
+
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.training.config import from_flat
+from bootdqn.training.run import run
+
+LAKE = "bootdqn-test/FrozenLake-v0"
+"""The 4 x 4 lake without slipping: a random walk reaches the goal about once in seventy episodes."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lake():
+    gymnasium.register(
+        LAKE,
+        entry_point="gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv",
+        kwargs={"is_slippery": False},
+        max_episode_steps=100,
+    )
+    yield
+    del gymnasium.registry[LAKE]
+
+
+def test_the_frozen_lake_is_crossed_every_time(tmp_path):
+    settings = {"environment": "gym", "env_id": LAKE, "total_steps": 8000, "eval_every_frames": 8000}
+    run(from_flat(settings), tmp_path / "run")
+    (evaluation,) = RunFolder(tmp_path / "run").read_metrics("evaluation")
+    assert evaluation["mean_return"] == 1.0
+    assert evaluation["lengths"] == [6] * 10
+
+
+def test_the_pole_stays_up(tmp_path):
+    """Chance keeps it up for about 22 steps."""
+    settings = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 5000, "num_heads": 5}
+    run(from_flat(settings | {"eval_every_frames": 1000}), tmp_path / "run")
+    returns = [record["mean_return"] for record in RunFolder(tmp_path / "run").read_metrics("evaluation")]
+    assert max(returns[2:]) > 150
+
+
+@pytest.mark.parametrize("game", ["Gravitar", "Solaris", "Private Eye", "Venture", "Alien", "Hero"])
+def test_every_game_of_the_paper_trains(tmp_path, game):
+    settings = {"environment": "atari", "game": game, "total_frames": 1200, "learning_starts": 200}
+    small = {
+        "num_heads": 3,
+        "hidden_sizes": [32],
+        "batch_size": 8,
+        "replay_capacity": 1000,
+        "log_every": 1,
+        "threads": 1,
+    }
+    summary = run(from_flat(settings | small | {"eval_every_frames": None}), tmp_path / "run").summary
+    updates = list(RunFolder(tmp_path / "run").read_metrics("update"))
+    assert summary["updates"] == len(updates) >= 20
+    assert len({record["loss"] for record in updates}) > 10, "the weights change, and so does the loss"
+    assert all(0 <= record["loss"] < float("inf") for record in updates)
