@@ -32,5 +32,7 @@ class Actor:
         if not learning and self._config.before_learning == "uniform":
             return self._rng.integers(q.shape[-1], size=len(q))
         strategy = Greedy() if step < self._config.warmup_steps else self._strategy
+        if len(q) == 1:  # one state and an int are picked apart faster than arrays of one, at every step of most runs
+            return np.asarray([strategy.select(q[0], int(self.heads[0]), self._rng)])
         actions: Array = strategy.select(q, self.heads, self._rng)
         return actions

@@ -130,6 +130,8 @@ class RingReplay:
 
     def _read(self, slot: Array) -> Array:
         """Return the observations of `slot` (B,), each rebuilt from the slots of its episode that it is made of."""
+        if not self._store.history:
+            return self._store.read(slot[:, None])
         back = np.arange(self._store.history, -1, -1)
         return self._store.read(self._moved(slot[:, None], -np.minimum(back, self._age[slot][:, None])))
 
