@@ -3,7 +3,8 @@
 An Atari game is played at random with Gymnasium's own wrappers. Every step goes into two replays in turn: this
 program's, and one whose frames lie uncompressed in one array. Both keep a frame once and rebuild the stacks, so they
 differ in compression alone. Batches are then drawn from both, round by round, and must be the same byte for byte.
-Times are processor time, which is what a clock shows when nothing else runs on the core.
+Times are processor time, which is what a clock shows when nothing else runs on the core. The C library is told to keep
+the memory of a batch for the next one: whether it does by itself is chance, and new memory costs more than the work.
 
 Each game has a process of its own, so that the growth of that process is a check on what the replays say they take.
 The array of plain frames is filled before play begins; what the process grows by during play is the compressed replay,
@@ -18,12 +19,14 @@ import importlib.util
 import multiprocessing
 import os
 import time
+from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tyro
@@ -43,6 +46,12 @@ GOAL_BYTES = 1200
 PEER_BYTES = 2 * STACK * SIDE * SIDE + 8 + 3 * 4
 """Bytes a transition of Stable-Baselines3's default replay buffer."""
 OURS, PLAIN = "bootdqn, compressed", "bootdqn, plain frames"
+
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "100000000", "MALLOC_TRIM_THRESHOLD_": "100000000"}
+"""What tells glibc, as a process starts, not to give memory back."""
+
+Seconds: TypeAlias = "array[float]"
+"""One number a measurement; a list of them would show in the growth of the process."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +133,11 @@ def make_env(game: str) -> Any:
     return FrameStackObservation(AtariPreprocessing(plain, frame_skip=4), STACK, padding_type="reset")
 
 
-def play(env: Any, replays: Sequence[RingReplay], steps: Iterable[int], seed: int) -> list[list[float]]:
+def play(env: Any, replays: Sequence[RingReplay], steps: Iterable[int], seed: int) -> list[Seconds]:
     """Store steps of random play in every replay, and return each one's processor time for every step, in seconds."""
     rng = np.random.default_rng(seed)
     env.action_space.seed(seed)
-    seconds: list[list[float]] = [[] for _ in replays]
+    seconds: list[Seconds] = [array("d") for _ in replays]
     ended = True
     for step in steps:
         if ended:
@@ -147,10 +156,10 @@ def play(env: Any, replays: Sequence[RingReplay], steps: Iterable[int], seed: in
     return seconds
 
 
-def draw(replays: Sequence[RingReplay], rounds: Iterable[int], batches: int, seed: int) -> list[list[float]]:
+def draw(replays: Sequence[RingReplay], rounds: Iterable[int], batches: int, seed: int) -> list[Seconds]:
     """Draw batches from every replay in turn, and return each one's processor time for every batch, in seconds."""
     rngs = [np.random.default_rng(seed) for _ in replays]
-    seconds: list[list[float]] = [[] for _ in replays]
+    seconds: list[Seconds] = [array("d") for _ in replays]
     for _ in rounds:
         for replay, rng, times in zip(replays, rngs, seconds, strict=True):
             for _ in range(batches):
@@ -187,7 +196,8 @@ def measure(game: str, options: Options) -> dict[str, Measured]:
     console = Console(stderr=True)
 
     def shown(count: int, what: str) -> Iterable[int]:
-        return track(range(count), f"{game}: {what}", console=console, transient=True, update_period=0.5)
+        hidden = not console.is_terminal
+        return track(range(count), f"{game}: {what}", console=console, transient=True, disable=hidden)
 
     env = make_env(game)
     play(env, [make_replay(100, compressed=flag) for flag in (True, False)], range(200), options.seed)
@@ -221,7 +231,12 @@ def measure_all(options: Options) -> Results:
     results = {}
     for game in options.games:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-            results[game] = process.submit(measure, game, options).result()
+            try:
+                results[game] = process.submit(measure, game, options).result()
+            except BrokenProcessPool:
+                raise SystemExit(
+                    f"{game}: its process ended early; with too little memory, lower --transitions"
+                ) from None
     return results
 
 
@@ -312,6 +327,7 @@ def checked(options: Options) -> Options:
 def main() -> None:
     """Measure, and print the table and the ratios."""
     options = checked(tyro.cli(Options))
+    os.environ.update(KEEP_MEMORY)
     results = measure_all(options)
     console = Console()
     console.width = max(console.width, 130)  # a table in a file or a narrow window is better wide than cut

@@ -7,6 +7,8 @@ import torch
 from reference.batches import choose, grid_walk, random_batch
 from reference.comparison import KINDS, SINGLE
 
+REMEMBERED = ("target_q", "target_known")
+"""What only the tabular learner keeps: target values, until the next copy."""
 PAPER = {"hidden_sizes": (50, 50), "num_heads": 6}
 
 
@@ -54,7 +56,6 @@ def test_a_restored_learner_continues_bit_for_bit(kind, hidden_sizes):
     continue_both(learner, resumed, batches[7:], copy_after=4)
 
 
-@pytest.mark.xfail(reason="the rounding of a target value that is computed again depends on what shares its pass")
 def test_a_tabular_learner_restored_between_two_target_copies_continues_bit_for_bit():
     kind = KINDS["tabular"]
     spec = kind.spec(num_values=400, num_actions=2)
@@ -109,11 +110,17 @@ def test_state_is_complete(kind):
     for steps in range(3):
         state = learner.get_state()
         assert state.pop("adam_steps") == steps
+        remembered = {name: state.pop(name).shape for name in REMEMBERED if name in state}
+        assert remembered == ({"target_q": (3, 9, 3), "target_known": (3, 9)} if kind is KINDS["tabular"] else {})
         parts = ("online", "target", "first_moment", "second_moment")
         expected = {f"{part}.{name}": shape for part in parts for name, shape in parameters.items()}
         assert {name: value.shape for name, value in state.items()} == expected
         assert {value.dtype for value in state.values()} == {np.dtype(np.float32)}
         learner.update(random_batch(np.random.default_rng(steps), spec, 3, 16))
+
+
+def shared_part(state):
+    return {name: value for name, value in state.items() if name not in REMEMBERED}
 
 
 def test_state_passes_from_one_learner_to_the_other_and_back():
@@ -127,7 +134,7 @@ def test_state_passes_from_one_learner_to_the_other_and_back():
         giver.update(random_batch(rng, spec, 3, 16))
         state = giver.get_state()
         taker.set_state(state)
-        assert_equal_states(taker.get_state(), state)
+        assert_equal_states(shared_part(taker.get_state()), shared_part(state))
         batch = random_batch(rng, spec, 3, 16)
         for found, expected in zip(taker.update(batch), giver.update(batch), strict=True):
             np.testing.assert_allclose(found, expected, rtol=SINGLE)
@@ -200,20 +207,8 @@ def test_the_tabular_learner_learns_in_the_memory_of_its_ensemble():
 # The two learners beside each other
 
 
-DRIFTS = pytest.mark.xfail(reason="second moments that differ by 1.3e-5 drift apart until a double-DQN choice flips")
-
-
-@pytest.mark.parametrize(
-    ("loss", "seed"),
-    [
-        ("squared", 0),
-        ("squared", 1),
-        pytest.param("squared", 2, marks=DRIFTS),
-        pytest.param("huber", 0, marks=DRIFTS),
-        pytest.param("huber", 1, marks=DRIFTS),
-        ("huber", 2),
-    ],
-)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_both_learners_find_the_same_along_a_hundred_updates(loss, seed):
     spec = KINDS["tabular"].spec(num_values=100, num_actions=2)
     both = [KINDS[name].make(spec, loss=loss, seed=seed, **PAPER) for name in ("tabular", "independent-discrete")]

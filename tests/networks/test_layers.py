@@ -125,6 +125,5 @@ def test_bytes_are_not_scaled_and_rows_stay_in_order():
     assert Flat()(x).tolist() == [[0, 1, 128, 255], [7, 6, 5, 4]]
 
 
-@pytest.mark.xfail(reason="an observation without axes has nothing to flatten", raises=IndexError)
 def test_an_observation_that_is_one_number_becomes_a_vector_of_one():
     assert Flat()(torch.tensor([1.5, 2.5])).tolist() == [[1.5], [2.5]]

@@ -16,8 +16,6 @@ SINGLE = 2e-6
 """What rounding to single precision may do, relative to the largest of what is compared."""
 CANCELLED = 5e-7
 """What it may do to a sum of gradients that nearly cancel, relative to the largest gradient anywhere."""
-SECOND_MOMENT = 2e-5
-"""As `SINGLE`, for a second moment that takes `1 - beta2` in single precision."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def slow_learner(learner, spec, config):
     return SlowLearner(learner.get_state(), num_values=num_values, loss=loss, learning_rate=rate)
 
 
-def assert_same_update(learner, slow, batch, *, learning_rate=1e-3, second_moment=SECOND_MOMENT):
+def assert_same_update(learner, slow, batch, *, learning_rate=1e-3):
     """Let both take a step from the learner's state, and compare everything that comes of it."""
     slow.set_state(learner.get_state())
     result = learner.update(batch)
@@ -66,7 +64,7 @@ def assert_same_update(learner, slow, batch, *, learning_rate=1e-3, second_momen
     np.testing.assert_allclose(result.td_error, td_error, rtol=SINGLE, atol=SINGLE * (np.max(td_error) + 1))
     assert result.head_loss.dtype == result.td_error.dtype == np.float32
     found, expected = learner.get_state(), slow.get_state()
-    assert found.keys() == expected.keys()
+    assert found.keys() >= expected.keys()
     assert found["adam_steps"] == expected["adam_steps"]
     largest = max(np.abs(value).max() for name, value in expected.items() if name.startswith("first_moment"))
     for name in (name.removeprefix("online.") for name in expected if name.startswith("online.")):
@@ -76,7 +74,7 @@ def assert_same_update(learner, slow, batch, *, learning_rate=1e-3, second_momen
         gradient_scale = scale(name, theirs["first_moment"])
         first = np.where(gradient_scale > 0, SINGLE * gradient_scale + CANCELLED * largest, 0)
         square_scale = scale(name, theirs["second_moment"])
-        second = second_moment * square_scale + 2 * np.sqrt(0.001 * square_scale) * 10 * first
+        second = SINGLE * square_scale + 2 * np.sqrt(0.001 * square_scale) * 10 * first
         _assert_within(ours["first_moment"], theirs["first_moment"], first, f"first moment of {name}")
         _assert_within(ours["second_moment"], theirs["second_moment"], second, f"second moment of {name}")
         allowed = parameter_tolerance(theirs, first, int(expected["adam_steps"]), learning_rate)

@@ -63,8 +63,8 @@ def test_a_strategy_is_written_in_one_way():
 @pytest.mark.parametrize(
     ("flat", "message"),
     [
-        ({"environment": "deep-see"}, "environment must be one of deep-sea; got 'deep-see'"),
-        ({}, "environment must be one of deep-sea; got None"),
+        ({"environment": "deep-see"}, "environment must be one of deep-sea, atari, gym; got 'deep-see'"),
+        ({}, "environment must be one of deep-sea, atari, gym; got None"),
         ({"environment": "deep-sea", "num_head": 3}, "unknown setting 'num_head'; did you mean 'num_heads'"),
         ({"environment": "deep-sea", "num_heads": "3"}, "num_heads must be of type int, got '3'"),
         ({"environment": "deep-sea", "num_heads": True}, "num_heads must be of type int, got True"),

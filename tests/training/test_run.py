@@ -30,6 +30,7 @@ def test_a_finished_folder_holds_the_whole_story(tmp_path):
         "provenance.json",
         "summary.json",
         "timing.jsonl",
+        "weights.safetensors",
     ]
     assert folder.read_config() == to_flat(resolve(config()))
     episodes = list(folder.read_metrics("episode"))

@@ -44,8 +44,11 @@ class Weights(NamedTuple):
 class AdamStep(NamedTuple):
     """Adam's numbers for one step: PyTorch's defaults, with the bias corrections of the step worked in."""
 
-    beta1: np.float32
-    beta2: np.float32
+    keep1: np.float32
+    """beta1, and 1 - beta1 taken in double precision, as PyTorch does."""
+    take1: np.float32
+    keep2: np.float32
+    take2: np.float32
     epsilon: np.float32
     step_size: np.float32
     """Learning rate over (1 - beta1^t)."""
@@ -56,8 +59,10 @@ class AdamStep(NamedTuple):
 def adam_step(learning_rate: float, step: int, beta1: float = 0.9, beta2: float = 0.999) -> AdamStep:
     """Return Adam's numbers for its `step`-th step, counted from 1."""
     return AdamStep(
-        beta1=_FLOAT(beta1),
-        beta2=_FLOAT(beta2),
+        keep1=_FLOAT(beta1),
+        take1=_FLOAT(1 - beta1),
+        keep2=_FLOAT(beta2),
+        take2=_FLOAT(1 - beta2),
         epsilon=_FLOAT(1e-8),
         step_size=_FLOAT(learning_rate / (1 - beta1**step)),
         root_scale=_FLOAT(1 / (1 - beta2**step) ** 0.5),
@@ -331,8 +336,7 @@ def _column_sums(x: Array) -> Array:
 
 @_compiled
 def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, adam: AdamStep) -> None:
-    keep1, keep2 = adam.beta1, adam.beta2
-    take1, take2 = _FLOAT(1) - keep1, _FLOAT(1) - keep2
+    keep1, take1, keep2, take2 = adam.keep1, adam.take1, adam.keep2, adam.take2
     step_size, root_scale, epsilon = adam.step_size, adam.root_scale, adam.epsilon
     for j in range(parameter.shape[0]):
         slope = gradient[j]
@@ -345,7 +349,7 @@ def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient:
 
 @_compiled
 def _adam_without_gradient(parameter: Array, first_moment: Array, second_moment: Array, adam: AdamStep) -> None:
-    keep1, keep2 = adam.beta1, adam.beta2
+    keep1, keep2 = adam.keep1, adam.keep2
     step_size, root_scale, epsilon = adam.step_size, adam.root_scale, adam.epsilon
     for j in range(parameter.shape[0]):
         first = keep1 * first_moment[j]

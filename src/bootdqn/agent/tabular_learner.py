@@ -76,17 +76,23 @@ class TabularLearner:
         self._target_known[:] = False
 
     def get_state(self) -> dict[str, Array]:
-        """Return online and target parameters, Adam's two moments and its step count."""
+        """Return online and target parameters, Adam's two moments and step count, and the target Q-values known so far.
+
+        The last could be computed again, but not to the last bit: the rounding of a product depends on its shape.
+        """
         state = {name: array.copy() for name, array in self._named_arrays().items()}
         state["adam_steps"] = np.asarray(self._steps, np.int64)
+        state["target_q"] = self._target_q.copy()
+        state["target_known"] = self._target_known.copy()
         return state
 
     def set_state(self, state: dict[str, Array]) -> None:
-        """Continue exactly from what `get_state` returned; what the kernel derives is derived again."""
+        """Continue exactly from what `get_state` returned, or from the state of an `AutogradLearner`."""
         for name, array in self._named_arrays().items():
             array[:] = state[name]
         self._steps = int(state["adam_steps"])
-        self._target_known[:] = False
+        self._target_q[:] = state.get("target_q", 0)
+        self._target_known[:] = state.get("target_known", False)
         self._touched[:] = (self._second_moment.table != 0).any(axis=-1) | (self._first_moment.table != 0).any(axis=-1)
 
     def _named_arrays(self) -> dict[str, Array]:

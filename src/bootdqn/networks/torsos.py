@@ -22,7 +22,7 @@ class Flat(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, ...) to (B, size)."""
-        return x.flatten(start_dim=1).to(torch.get_default_dtype())
+        return x.reshape(len(x), -1).to(torch.get_default_dtype())
 
 
 class Pixels(nn.Module):

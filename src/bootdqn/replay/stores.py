@@ -79,9 +79,9 @@ class FrameStore:
             spec: Stacks of uint8 frames (stack, height, width), the newest frame last.
             num_slots: How many frames are kept at most.
         """
-        stack, *frame = spec.shape
-        if spec.dtype != np.uint8 or len(frame) != 2:
+        if spec.dtype != np.uint8 or len(spec.shape) != 3 or spec.shape[0] < 1:
             raise ValueError(f"frames must be stacked uint8 images (stack, height, width), got {spec}")
+        stack, *frame = spec.shape
         self.history = stack - 1
         self._frame_shape = tuple(frame)
         self._frame_bytes = frame[0] * frame[1]
