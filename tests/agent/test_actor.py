@@ -71,16 +71,19 @@ def test_every_environment_follows_its_own_head_on_its_own_values():
     assert actor.act(q, 0, learning=True).tolist() == [2, 3, 1]
 
 
+@pytest.mark.parametrize("num_envs", [1, 2, 20])
 @pytest.mark.parametrize("strategy", ["greedy", "ucb", "gain", "evoi", "evoi:reduce=sum", "ids"])
-def test_actions_are_those_of_the_strategy_state_by_state(strategy):
+def test_actions_are_those_of_the_strategy_state_by_state(strategy, num_envs):
     rng = np.random.default_rng(1)
-    actor = make_actor(strategy, num_envs=20, num_heads=5)
-    q = rng.normal(size=(20, 5, 4)).astype(np.float32)
-    for env in range(20):
-        actor.draw_head(env)
-    actions = actor.act(q, 0, learning=True)
-    alone = [int(parse_strategy(strategy).select(q[env], int(actor.heads[env]))) for env in range(20)]
-    assert actions.tolist() == alone
+    actor = make_actor(strategy, num_envs=num_envs, num_heads=5)
+    for _ in range(10):
+        q = rng.normal(size=(num_envs, 5, 4)).astype(np.float32)
+        for env in range(num_envs):
+            actor.draw_head(env)
+        actions = actor.act(q, 0, learning=True)
+        alone = [int(parse_strategy(strategy).select(q[env], int(actor.heads[env]))) for env in range(num_envs)]
+        assert actions.tolist() == alone
+        assert actions.dtype == np.int64
 
 
 @pytest.mark.parametrize("learning", [False, True])
