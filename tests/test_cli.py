@@ -81,7 +81,19 @@ def test_flags_become_the_configuration():
         ([*TRAIN, "--learning-rate", "nan"], "--learning-rate must be positive and finite"),
         ([*TRAIN, "--hidden-sizes"], "--hidden-sizes must be one or more"),
         ([*TRAIN, "--hidden-sizes", "50", "-1"], "--hidden-sizes must be one or more"),
-        ([*TRAIN, "--learning-starts", "99999"], "is never reached with --replay-capacity 10000"),
+        ([*TRAIN, "--num-envs", "20", "--replay-capacity", "10"], "--replay-capacity must be at least 40"),
+        ([*TRAIN, "--unscaled-move-cost", "nan"], "--unscaled-move-cost must be finite"),
+        ([*TRAIN, "--replay-capacity", "1000000000000000"], "not enough memory"),
+        (["train", "atari", "--game", "Gravitas"], "did you mean Gravitar?"),
+        (["train", "atari", "--screen-size", "2"], "--screen-size must be at least 36"),
+        (["train", "gym", "--env-id", "CartPoel-v1"], "did you mean 'CartPole-v1'?"),
+        (["train", "gym", "--env-id", "Pendulum-v1"], "Q-learning needs actions"),
+        (["train", "gym", "--env-id", "no_such_module:Some-v0"], "no_such_module"),
+        (["evaluate"], "PATH"),
+        (["evaluate", "nowhere"], "nowhere is not a run folder"),
+        (["evaluate", "nowhere", "--seed", "-1"], "--seed must not be negative"),
+        (["evaluate", "nowhere", "--video", "play.xyz"], "--video must be an .mp4 or a .gif"),
+        (["evaluate", "nowhere", "--episodes", "0"], "--episodes must be at least 1"),
         ([*TRAIN, "--mapping-seed", "-1"], "--mapping-seed must be in"),
         ([*TRAIN, "--threads", "0"], "--threads must be at least 1"),
         ([*TRAIN, "--seed", "1e3"], "--seed"),
@@ -102,6 +114,34 @@ def test_a_mistake_is_told_in_a_line_or_two(arguments, message, capsys, tmp_path
     assert captured.err.startswith("bootdqn: ")
     assert len(captured.err.strip().splitlines()) <= 2
     assert not list(tmp_path.iterdir()), "a mistake leaves no files"
+
+
+def test_the_version_is_told(capsys):
+    assert run_command_line(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("bootdqn 0.")
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"environment": "moon"}', '{"environment": "deep-sea", "sise": 3}'])
+def test_a_damaged_folder_is_a_line_and_not_a_traceback(damage, tmp_path, capsys):
+    (tmp_path / "config.json").write_text(damage)
+    for arguments in (["evaluate", str(tmp_path)], [*TRAIN, "--run-dir", str(tmp_path)]):
+        assert run_command_line(arguments) == 2
+        captured = capsys.readouterr().err
+        assert str(tmp_path) in captured
+        assert "Traceback" not in captured
+
+
+def test_a_folder_below_a_file_is_a_line_and_not_a_traceback(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert run_command_line([*TRAIN, "--run-dir", str(tmp_path / "file/run")]) == 2
+    assert run_command_line(["demo", "--out", str(tmp_path / "file")]) == 2
+    assert "is a file; choose a folder" in capsys.readouterr().err
+
+
+def test_a_loss_that_explodes_names_the_remedy(tmp_path, capsys):
+    arguments = ["--size", "3", "--learning-rate", "1e30", "--run-dir", str(tmp_path / "run")]
+    assert run_command_line([*TRAIN, *arguments]) == 2
+    assert "lower --learning-rate" in capsys.readouterr().err
 
 
 def test_a_run_says_how_it_ended_and_a_second_call_that_it_already_has(tmp_path, capsys):
@@ -146,3 +186,6 @@ def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
     assert "<svg" in page
     assert "Runs stop at 30 episodes" in page
     assert len(list(out.rglob("summary.json"))) == 8
+    fewer = ["demo", "--out", str(out), "--sizes", "3", "--num-seeds", "1", "--max-episodes", "30"]
+    assert run_command_line([*fewer, "--strategies", "greedy", "greedy", "--workers", "2"]) == 0
+    assert capsys.readouterr().out.startswith("1 runs on DeepSea")

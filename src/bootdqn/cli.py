@@ -16,7 +16,9 @@ from typing import Annotated, Any, Generic, NoReturn, Protocol
 import numpy as np
 import tyro
 
+from bootdqn import __version__
 from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.voting import VoteRule
@@ -110,14 +112,17 @@ class Demo:
         from bootdqn.analysis.page import write_page
         from bootdqn.experiments.display import run_with_display
 
-        console = Console()
+        if self.out.exists() and not self.out.is_dir():
+            raise UsageError(f"--out {self.out} is a file; choose a folder")
+        console = Console(soft_wrap=True, markup=False, highlight=False)
         runs = self.plan()
         console.print(f"{len(runs)} runs on DeepSea, at most {self.max_episodes:,} episodes each, in {self.out}")
         outcome = run_with_display(runs, self.out, self.workers or os.cpu_count() or 1, console)
-        results = read_results(self.out)
+        folders = [RunFolder(self.out / run.name) for run in runs]
+        results = read_results(folder for folder in folders if folder.config.exists())
         if results:
             console.print(summary_table(results))
-            console.print(f"Open [bold]{write_page(results, self.out / 'report.html')}[/bold] in a browser.")
+            console.print(f"Open {write_page(results, self.out / 'report.html')} in a browser.")
         missing = len(runs) - len(results)
         if missing:
             print(f"{missing} of {len(runs)} runs did not finish; the same command goes on", file=sys.stderr)
@@ -145,6 +150,10 @@ class Evaluate:
         for name in ("episodes", "max_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise ValueError(f"--seed must not be negative, got {self.seed}")
+        if self.video and self.video.suffix not in (".mp4", ".gif"):
+            raise ValueError(f"--video must be an .mp4 or a .gif file, got {self.video}")
 
     def execute(self) -> int:
         """Evaluate and print."""
@@ -228,9 +237,15 @@ def run_command_line(arguments: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except MemoryError as error:
+        print(f"bootdqn: not enough memory ({error}); lower --replay-capacity or --size", file=sys.stderr)
+        return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its exit
         return 141
+    except OSError as error:
+        print(f"bootdqn: {error}", file=sys.stderr)
+        return 2
 
 
 def parse(arguments: list[str]) -> Command | None:
@@ -239,6 +254,9 @@ def parse(arguments: list[str]) -> Command | None:
     node: Any = COMMANDS
     rest = list(arguments)
     while isinstance(node, dict):
+        if rest and rest[0] == "--version":
+            print(f"bootdqn {__version__}")
+            return None
         if not rest or rest[0] in ("-h", "--help"):
             print(_overview(path, node))
             return None

@@ -8,6 +8,7 @@ import pytest
 from bootdqn.analysis.deep_sea import COLUMNS, Result, cells, read_results, summary_table, table_rows
 from bootdqn.analysis.figures import episodes_to_solve, to_svg
 from bootdqn.analysis.page import answer, write_page
+from bootdqn.common.run_folder import find_runs
 
 
 def result(strategy="greedy", size=10, seed=0, cap=2000, solved=100, strict=...):
@@ -27,7 +28,7 @@ def test_finished_deep_sea_runs_are_read_and_others_are_not(tmp_path):
     write_run(tmp_path / "c", environment="another")
     write_run(tmp_path / "d")
     (tmp_path / "d/summary.json").unlink()
-    assert read_results(tmp_path) == [Result("gain", 5, 0, 50, 9, None)]
+    assert read_results(find_runs(tmp_path)) == [Result("gain", 5, 0, 50, 9, None)]
 
 
 def test_an_unsolved_run_counts_with_its_cap_and_makes_the_mean_a_lower_bound():

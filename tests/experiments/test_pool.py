@@ -1,6 +1,7 @@
 """Many runs on one machine: the same numbers as alone, and one that fails does not stop the others."""
 
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -74,19 +75,30 @@ def test_no_runs_are_no_work(tmp_path):
     assert run_all([], tmp_path, workers=4).ended == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_the_parent_alone_stops_every_run_in_good_order(tmp_path, number):
+@pytest.mark.parametrize(
+    ("number", "to_everybody"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGINT, True)]
+)
+def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
+    """To the parent alone, as a scheduler does, or to all processes at once, as Ctrl-C in a terminal does."""
     arguments = ["demo", "--out", str(tmp_path), "--sizes", "30", "--max-episodes", "100000", "--workers", "2"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "bootdqn", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "bootdqn", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     deadline = time.monotonic() + 90
     while len(list(tmp_path.rglob("timing.jsonl"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(number)
+    if to_everybody:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number, errors
     assert "did not finish; the same command goes on" in errors
+    assert "Traceback" not in errors
     summaries = list(tmp_path.rglob("summary.json"))
     assert len(summaries) == 2
     assert all('"interrupted"' in path.read_text() for path in summaries)

@@ -76,7 +76,11 @@ def test_a_strategy_is_written_in_one_way():
         ({"environment": "deep-sea", "mask_probability": 0}, "--mask-probability must be in"),
         ({"environment": "deep-sea", "seed": -1}, "--seed must be in"),
         ({"environment": "deep-sea", "device": "tpu"}, "--device must be cpu, cuda"),
-        ({"environment": "deep-sea", "learning_starts": 20_000}, "--learning-starts 20000 is never reached"),
+        ({"environment": "deep-sea", "num_envs": 9, "replay_capacity": 17}, "--replay-capacity must be at least 18"),
+        ({"environment": "atari", "replay_capacity": 4}, "--replay-capacity must be at least 5"),
+        ({"environment": "atari", "screen_size": 20}, "--screen-size must be at least 36"),
+        ({"environment": "deep-sea", "unscaled_move_cost": float("nan")}, "--unscaled-move-cost must be finite"),
+        ({"environment": "gym", "target_every": None}, "--target-every needs a number of steps"),
         ({"environment": "deep-sea", "strategy": "evio"}, "unknown strategy 'evio'; did you mean 'evoi'"),
     ],
 )

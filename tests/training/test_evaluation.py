@@ -6,7 +6,9 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
+from bootdqn.envs.config import AtariConfig
 from bootdqn.envs.deep_sea import DeepSea
+from bootdqn.envs.make import for_evaluation
 from bootdqn.exploration.voting import VoteDiversity, vote_diversity
 from bootdqn.training.assess import assess
 from bootdqn.training.config import from_flat
@@ -119,6 +121,16 @@ def test_training_is_the_same_with_and_without_evaluation(tmp_path):
     assert summary["max_evaluation"] == max(record["mean_return"] for record in evaluations)
     assert summary["last_evaluation"] == evaluations[-1]["mean_return"]
     assert RunFolder(tmp_path / "without").read_summary()["max_evaluation"] is None
+
+
+def test_a_run_whose_last_evaluation_was_abandoned_is_not_finished(tmp_path, monkeypatch):
+    monkeypatch.setattr("bootdqn.training.evaluation.evaluate", lambda *_, **__: None)
+    summary = run(config(eval_every_frames=600), tmp_path / "run").summary
+    assert summary["status"] == "interrupted"
+
+
+def test_atari_is_scored_by_whole_games_whatever_ends_an_episode_of_learning():
+    assert not for_evaluation(AtariConfig(terminal_on_life_loss=True)).terminal_on_life_loss
 
 
 def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tmp_path):

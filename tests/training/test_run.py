@@ -10,8 +10,10 @@ import time
 import pytest
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.files import held_exclusively
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import from_flat, resolve, to_flat
+from bootdqn.training.provenance import provenance, source_of
 from bootdqn.training.run import default_run_dir, run
 
 
@@ -110,6 +112,38 @@ def test_a_run_stopped_before_its_end_starts_over(tmp_path):
     folder.metrics.write_text('{"kind": "episode"}\n{"half')
     run(config(), folder.path)
     assert folder.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
+
+
+def test_a_folder_that_another_process_trains_in_is_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    with held_exclusively(tmp_path / "run"), pytest.raises(UsageError, match="in use by another process"):
+        run(config(), tmp_path / "run")
+    assert run(config(), tmp_path / "run").exit_code == 0
+
+
+def test_what_a_crash_left_half_written_does_not_take_the_folder(tmp_path):
+    (tmp_path / ".config.json.part").write_text("{")
+    assert run(config(), tmp_path).exit_code == 0
+
+
+def test_the_provenance_knows_what_was_changed_in_the_whole_package(tmp_path):
+    def git(*arguments):
+        identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent/losses.py").write_text("old\n")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    assert source_of(tmp_path)["dirty"] is False
+    (tmp_path / "agent/losses.py").write_text("new\n")
+    (tmp_path / "untracked.py").write_text("")
+    source = source_of(tmp_path)
+    assert source["dirty"] is True
+    assert "+new" in source["diff"]
+    assert any("untracked.py" in line for line in source["changed"])
+    assert provenance(threads=1)["source"].keys() == source.keys()
 
 
 def test_the_default_folder_is_readable_and_never_taken_from_another_run(tmp_path):

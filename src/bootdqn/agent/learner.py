@@ -97,7 +97,7 @@ class AutogradLearner:
         self._target.load_state_dict(_below("target.", tensors))
         for name, parameter in self.online.named_parameters():
             self._optimizer.state[parameter] = {
-                "step": tensors["adam_steps"].to(torch.float32),
+                "step": tensors["adam_steps"].to(self._device, torch.float32),
                 "exp_avg": tensors[f"first_moment.{name}"].to(self._device),
                 "exp_avg_sq": tensors[f"second_moment.{name}"].to(self._device),
             }

@@ -1,7 +1,7 @@
 """Episodes to solve DeepSea: results from run folders, aggregated without losing the runs that did not solve it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from rich.table import Table
 from scipy import stats
 
 from bootdqn.common.algorithms import algorithm, algorithm_order
-from bootdqn.common.run_folder import find_runs
+from bootdqn.common.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Cell:
         return float(bootstrap.confidence_interval.low), float(bootstrap.confidence_interval.high)
 
 
-def read_results(root: Path) -> list[Result]:
-    """Return the result of every finished DeepSea run below `root`."""
+def read_results(folders: Iterable[RunFolder]) -> list[Result]:
+    """Return the result of every finished DeepSea run among `folders`."""
     results = []
-    for folder in find_runs(root):
+    for folder in folders:
         config, summary = folder.read_config(), folder.read_summary()
         if config.get("environment") == "deep-sea" and summary is not None and summary["status"] == "finished":
             results.append(_result(config, summary))

@@ -74,4 +74,4 @@ def answer(results: list[Result]) -> str:
             f" Next: {algorithm(second.strategy).label}, {bound}{second.mean:,.0f}"
             f" ({second.solved} of {len(second.results)} solved)."
         )
-    return text + (" Three seeds are few: this is a picture, not a proof." if seeds <= 3 else "")
+    return text + (f" {seeds} seeds are few: this is a picture, not a proof." if seeds <= 3 else "")

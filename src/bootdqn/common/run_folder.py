@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bootdqn.common.errors import UsageError
 
-class DamagedRunError(Exception):
+
+class DamagedRunError(UsageError):
     """A file of a run folder cannot be read as what it should be."""
 
 

@@ -22,6 +22,10 @@ GAMES = tuple(
 """The single-player games that ALE registers as `ALE/<game>-v5`."""
 
 
+SMALLEST_SCREEN = 36
+"""What the paper's three convolutions need."""
+
+
 @dataclass(frozen=True)
 class AtariConfig:
     """An Atari game, how its screen and its episodes reach the agent, and when to stop."""
@@ -38,7 +42,7 @@ class AtariConfig:
     full_action_space: bool = False
     """Offer all 18 actions, also those that do nothing new in this game."""
     terminal_on_life_loss: bool = False
-    """Losing a life ends the episode, and the game: the next episode is a new game."""
+    """Losing a life ends the episode and the game, while training; evaluation always plays whole games."""
     max_episode_frames: int = 108_000
     """Cut an episode (truncated, not terminated) before it has more frames than this, the first no-ops included."""
     screen_size: int = 84
@@ -61,6 +65,8 @@ class AtariConfig:
         for field in ("frame_skip", "screen_size", "frame_stack", "total_frames"):
             if getattr(self, field) < 1:
                 raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
+        if self.screen_size < SMALLEST_SCREEN:
+            raise ValueError(f"--screen-size must be at least {SMALLEST_SCREEN}, got {self.screen_size}")
         shortest = self.noop_max + self.frame_skip
         if self.max_episode_frames < shortest:
             raise ValueError(

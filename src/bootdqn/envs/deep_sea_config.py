@@ -1,5 +1,6 @@
 """The flags of DeepSea."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,5 +37,7 @@ class DeepSeaConfig:
             raise ValueError(f"--size must be at least 1, got {self.size}")
         if self.max_episodes < 1:
             raise ValueError(f"--max-episodes must be at least 1, got {self.max_episodes}")
+        if not math.isfinite(self.unscaled_move_cost):
+            raise ValueError(f"--unscaled-move-cost must be finite, got {self.unscaled_move_cost}")
         if self.mapping_seed is not None and not 0 <= self.mapping_seed < 2**32:
             raise ValueError(f"--mapping-seed must be in 0..4294967295, got {self.mapping_seed}")

@@ -1,5 +1,6 @@
 """One function that makes an environment from its configuration, and one that tells what an agent must know of it."""
 
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -32,6 +33,11 @@ def make_environment(config: EnvConfig, render_mode: str | None = None) -> Envir
         unscaled_move_cost=config.unscaled_move_cost,
         render_mode=render_mode,
     )
+
+
+def for_evaluation(config: EnvConfig) -> EnvConfig:
+    """Return the environment that scores are measured in: whole games, whatever counts as an end for learning."""
+    return replace(config, terminal_on_life_loss=False) if isinstance(config, AtariConfig) else config
 
 
 def effective_settings(config: EnvConfig) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> gymnas
         environment = gymnasium.make(config.env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
-    except (gymnasium.error.UnregisteredEnv, gymnasium.error.Error) as error:
+    except (gymnasium.error.Error, ImportError) as error:
         close = difflib.get_close_matches(config.env_id, list(gymnasium.registry), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise UsageError(f"--env-id {config.env_id}: {error}{hint}") from error

@@ -3,6 +3,8 @@
 The seed is the outermost axis: an experiment stopped early has the same seeds in every cell.
 """
 
+import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -22,21 +24,12 @@ class PlannedRun:
 def deep_sea_race(
     strategies: Sequence[str], sizes: Sequence[int], num_seeds: int, max_episodes: int
 ) -> list[PlannedRun]:
-    """Every strategy at every size with the same seeds."""
-    return [
-        PlannedRun(
-            PurePosixPath(f"size-{size}", strategy.replace(":", "-").replace("=", "-"), f"seed-{seed}"),
-            from_flat(
-                {
-                    "environment": "deep-sea",
-                    "size": size,
-                    "strategy": strategy,
-                    "seed": seed,
-                    "max_episodes": max_episodes,
-                }
-            ),
-        )
-        for seed in range(num_seeds)
-        for size in sizes
-        for strategy in strategies
-    ]
+    """Every strategy at every size with the same seeds; what is named twice is run once."""
+    runs = {}
+    for seed, size, strategy in itertools.product(range(num_seeds), sizes, strategies):
+        settings = {"size": size, "strategy": strategy, "seed": seed, "max_episodes": max_episodes}
+        config = from_flat({"environment": "deep-sea"} | settings)
+        words = "-".join(re.findall(r"[a-z0-9.]+", config.actor.strategy))
+        name = PurePosixPath(f"size-{size}", words, f"seed-{seed}")
+        runs[name] = PlannedRun(name, config)
+    return list(runs.values())

@@ -3,7 +3,8 @@
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -39,6 +40,8 @@ class Ended:
     error: str | None = None
 
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 Event = Started | Underway | Ended
 
 
@@ -58,10 +61,10 @@ def run_all(
     A run that fails, or whose process dies, is reported and does not stop the others. On SIGINT or SIGTERM the runs
     under way stop in good order, and those not begun are left out of the result.
     """
-    waiting, ended = deque(runs), list[Ended]()
-    crew = [_Worker(out) for _ in range(min(workers, len(waiting)))]
+    waiting, ended, crew = deque(runs), list[Ended](), list[_Worker]()
     with stop_on_signal() as stop:
         try:
+            crew += [_Worker(out) for _ in range(min(workers, len(waiting)))]
             stopping = False
             while True:
                 if stop and not stopping:
@@ -71,8 +74,7 @@ def run_all(
                         worker.ask_to_stop()
                 for worker in crew:
                     if worker.current is None and waiting:
-                        worker.begin(waiting.popleft())
-                        on_event(Started(worker.busy_with))
+                        on_event(Started(worker.begin(waiting.popleft())))
                 busy = [worker for worker in crew if worker.current is not None]
                 if not busy:
                     return PoolOutcome(ended, stop.exit_code if stop else None)
@@ -98,7 +100,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process: SpawnProcess = context.Process(target=_work, args=(theirs, self._out), daemon=True)
-        self.process.start()
+        with _blocked_signals():  # inherited: the process is deaf until it has said what signals mean to it
+            self.process.start()
         theirs.close()
 
     @property
@@ -107,9 +110,13 @@ class _Worker:
         assert self.current is not None
         return self.current
 
-    def begin(self, planned: PlannedRun) -> None:
+    def begin(self, planned: PlannedRun) -> PlannedRun:
+        """Send a run to the process; one that died while it was idle is replaced first."""
+        if not self.process.is_alive():
+            self._start()
         self.current = planned
         self.connection.send(planned)
+        return planned
 
     def news(self) -> Event:
         """Receive what the process has to say; a process that ended without a word counts as a failed run."""
@@ -119,7 +126,6 @@ class _Worker:
         except (EOFError, ConnectionResetError):
             self.process.join()
             event = Ended(current, None, f"the process died (exit code {self.process.exitcode})")
-            self._start()
         if isinstance(event, Ended):
             self.current = None
         return event
@@ -137,6 +143,15 @@ class _Worker:
             self.process.join()
 
 
+@contextmanager
+def _blocked_signals() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _with_news(workers: list[_Worker]) -> list[_Worker]:
     """Wait until some workers have something to say, or a moment, so that a signal to this process is noticed."""
     ready = set(wait([worker.connection for worker in workers], timeout=0.2))
@@ -149,8 +164,9 @@ def _work(connection: "Connection[Any, Any]", out: Path) -> None:
     Signals count only during a run, where `run` notes them: Ctrl-C reaches every process of a terminal, and an idle
     worker has nothing to save.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     while True:
         try:
             planned: PlannedRun = connection.recv()
@@ -162,6 +178,8 @@ def _work(connection: "Connection[Any, Any]", out: Path) -> None:
 def _train_one(planned: PlannedRun, out: Path, connection: "Connection[Any, Any]") -> Ended:
     try:
         outcome = run(planned.config, out / planned.name, lambda progress: connection.send(Underway(planned, progress)))
+    except KeyboardInterrupt:
+        return Ended(planned, None, "stopped at once")
     except Exception as error:
         return Ended(planned, None, f"{type(error).__name__}: {error}")
     return Ended(planned, outcome.summary)

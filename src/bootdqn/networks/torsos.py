@@ -26,7 +26,7 @@ class Flat(nn.Module):
 
 
 class Pixels(nn.Module):
-    """Images as floats with channels first: (B, C, H, W) or (B, H, W, C) -> (B, C, H, W); bytes become [0, 1]."""
+    """Images as floats with channels first: (B, C, H, W) or (B, H, W, C) -> (B, C, H, W), times a scale."""
 
     def __init__(self, *, channels_last: bool, scale: float) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def convolutional(spec: BoxSpec) -> tuple[nn.Sequential, int]:
     """Return a convolutional torso for the images of `spec`, the paper's where they are large enough, and its F."""
     channels, height, width = spec.shape if spec.stacked else (spec.shape[2], *spec.shape[:2])
     large = min(height, width) >= SMALLEST_ATARI_SIDE
-    scale = 1 / 255 if spec.dtype == np.uint8 and large else 1.0
+    scale = 1 / 255 if spec.dtype == np.uint8 and (large or spec.stacked) else 1.0
     layers: list[nn.Module] = [Pixels(channels_last=not spec.stacked, scale=scale)]
     for out, kernel, stride in ATARI_CONVOLUTIONS if large else SMALL_CONVOLUTIONS:
         layers += [_convolution(channels, out, kernel, stride), nn.ReLU()]

@@ -11,7 +11,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
-from bootdqn.envs.make import make_environment, spec_of
+from bootdqn.envs.make import for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.networks.ensemble import Ensemble
 from bootdqn.training.config import from_flat
@@ -29,8 +29,11 @@ def assess(
     folder = RunFolder(path)
     if not folder.config.exists():
         raise UsageError(f"{path} is not a run folder: it has no config.json")
-    config = from_flat(folder.read_config())
-    environment = make_environment(config.env, render_mode="rgb_array" if video else None)
+    try:
+        config = from_flat(folder.read_config())
+    except ValueError as error:
+        raise UsageError(f"{folder.config}: {error}") from error
+    environment = make_environment(for_evaluation(config.env), render_mode="rgb_array" if video else None)
     ensemble, step = load_ensemble(folder.weights, config, spec_of(environment))
     film = _Film(video, environment.render) if video else None
     with pinned_threads(config.run.threads):
@@ -68,8 +71,9 @@ class _Film:
             raise UsageError("--video needs imageio: pip install 'bootdqn[video]'") from None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._render = render
-        speed = {"duration": 1000 / STEPS_A_SECOND} if path.suffix == ".gif" else {"fps": STEPS_A_SECOND}
-        self._writer = imageio.get_writer(path, **speed)
+        gif: dict[str, Any] = {"duration": 1000 / STEPS_A_SECOND}
+        film: dict[str, Any] = {"fps": STEPS_A_SECOND, "macro_block_size": 2}
+        self._writer = imageio.get_writer(path, **(gif if path.suffix == ".gif" else film))
 
     def take(self) -> None:
         """Add a frame."""

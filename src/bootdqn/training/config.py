@@ -80,10 +80,11 @@ class TrainConfig(Generic[EnvT]):
     def __post_init__(self) -> None:
         if self.learner.target_every is None and not isinstance(self.env, DeepSeaConfig):
             raise ValueError("--target-every needs a number of steps here; only DeepSea has one by itself")
-        capacity, starts = self.replay.replay_capacity, self.learner.learning_starts
-        if starts > capacity:
+        frame_stack = self.env.frame_stack if isinstance(self.env, AtariConfig) else 1
+        capacity, fewest = self.replay.replay_capacity, self.run.num_envs * (frame_stack + 1)
+        if capacity < fewest:
             raise ValueError(
-                f"--learning-starts {starts} is never reached with --replay-capacity {capacity}; lower it or raise that"
+                f"--replay-capacity must be at least {fewest} for --num-envs {self.run.num_envs}, got {capacity}"
             )
 
 

@@ -17,7 +17,7 @@ PLAIN_LINE_EVERY_SECONDS = 30.0
 def describe(progress: Progress) -> str:
     """Return the state of a run in a few words."""
     left = "?" if progress.seconds_left is None else duration(progress.seconds_left)
-    return f"{progress.position} | {progress.speed} | {progress.note} | at most {left} left"
+    return f"{progress.position} | {progress.speed} | {progress.note} | about {left} left at most"
 
 
 def summary_line(summary: dict[str, Any]) -> str:
@@ -26,7 +26,7 @@ def summary_line(summary: dict[str, Any]) -> str:
         solved = summary["solved_at_strict"]
         result = f"solved at episode {solved:,}" if solved else f"not solved in {summary['episodes']:,} episodes"
     else:
-        best = summary["max_evaluation"]
+        best = summary.get("max_evaluation")
         result = "not evaluated" if best is None else f"best evaluation {best:,.1f}"
     return f"{summary['status']}, {result} ({summary['steps']:,} steps, {duration(summary['seconds'])})"
 

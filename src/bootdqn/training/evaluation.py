@@ -7,7 +7,7 @@ import numpy as np
 
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.envs.make import Environment, make_environment
+from bootdqn.envs.make import Environment, for_evaluation, make_environment
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, vote, vote_diversity
 from bootdqn.training.config import TrainConfig
 
@@ -97,13 +97,18 @@ class Evaluator:
         self._environment: Environment | None = None
         self._number = 0
 
+    def is_due(self, step: int) -> bool:
+        """Return whether an evaluation is due after `step` environment steps and has not been made."""
+        every = self._config.evaluation.eval_every_frames
+        return every is not None and step * self._config.env.frames_per_step // every > self._number
+
     def evaluate_if_due(self, step: int, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Return the record of the evaluation that is due after `step` environment steps, if one is."""
         settings, frames = self._config.evaluation, step * self._config.env.frames_per_step
-        if settings.eval_every_frames is None or frames // settings.eval_every_frames <= self._number:
+        if settings.eval_every_frames is None or not self.is_due(step):
             return None
         if self._environment is None:
-            self._environment = make_environment(self._config.env)
+            self._environment = make_environment(for_evaluation(self._config.env))
         number = frames // settings.eval_every_frames
         found = evaluate(
             self._q_values,

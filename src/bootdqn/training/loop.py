@@ -1,7 +1,7 @@
 """The loop: the only place where environment, actor, replay and learner meet.
 
-It yields one record for each round of steps. Records, progress, evaluation and checkpoints consume that stream;
-nothing calls back into the loop.
+It yields one record for each round of steps. Records, progress and evaluation consume that stream; nothing calls back
+into the loop.
 """
 
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
             observations[env] = observation
         before, step = step, step + len(environments)
         updates = []
-        if len(replay) >= rules.learning_starts:
+        if step >= rules.learning_starts and len(replay):
             for _ in range(_times_due(before, step, rules.update_every)):
                 updates.append(learner.update(replay.sample(rules.batch_size, sampling)))
                 learning = True

@@ -9,7 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("bootdqn", "torch", "numpy", "numba", "scipy", "gymnasium", "array-api-compat")
+PACKAGES = (
+    *("bootdqn", "torch", "numpy", "numba", "scipy", "gymnasium", "array-api-compat", "lz4", "safetensors"),
+    *("ale-py", "opencv-python-headless"),
+)
 MAX_DIFF_CHARACTERS = 200_000
 
 
@@ -20,7 +23,7 @@ def provenance(threads: int) -> dict[str, Any]:
         "argv": sys.argv,
         "python": platform.python_version(),
         "packages": {package: _version(package) for package in PACKAGES},
-        "source": _source(Path(__file__).parent),
+        "source": source_of(Path(__file__).parents[1]),
         "machine": {
             "host": platform.node(),
             "system": platform.platform(),
@@ -38,20 +41,26 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _source(folder: Path) -> dict[str, Any]:
+def source_of(folder: Path) -> dict[str, Any]:
     """Return commit and uncommitted changes, where the package runs from a git checkout that holds it."""
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None or not _git(folder, "ls-files", "."):
-        return {"commit": None, "dirty": None, "diff": None}
+        return {"commit": None, "dirty": None, "changed": None, "diff": None}
+    changed = (_git(folder, "status", "--porcelain", "--", ".") or "").splitlines()
     diff = _git(folder, "diff", "HEAD", "--", ".") or ""
     shown = diff if len(diff) <= MAX_DIFF_CHARACTERS else diff[:MAX_DIFF_CHARACTERS] + "\n... (cut)\n"
-    return {"commit": commit.strip(), "dirty": bool(diff), "diff": shown}
+    return {"commit": commit.strip(), "dirty": bool(changed), "changed": changed, "diff": shown}
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         result = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=10,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

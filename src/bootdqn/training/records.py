@@ -1,11 +1,13 @@
 """What a run writes down: `metrics.jsonl` from the stream of rounds alone, `timing.jsonl` from the clock."""
 
 import json
+import math
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from bootdqn.common.errors import UsageError
 from bootdqn.training.loop import Episode, Round
 from bootdqn.training.sinks import Sink
 
@@ -42,7 +44,10 @@ class UpdateAverages:
         """Take in one round; yield the records that are due."""
         for update in round_.updates:
             self.updates += 1
-            self._loss += float(update.head_loss.mean())
+            loss = float(update.head_loss.mean())
+            if not math.isfinite(loss):
+                raise UsageError(f"the loss is not finite after step {round_.step:,}; lower --learning-rate")
+            self._loss += loss
             self._td_error += float(update.td_error.mean())
             if self.updates % self._log_every == 0:
                 yield self._record(round_.step)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.files import write_json_atomically
+from bootdqn.common.files import held_exclusively, write_json_atomically
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.make import effective_settings
 from bootdqn.training.config import TrainConfig, differences, resolve, to_flat
@@ -88,11 +88,13 @@ def run(
         announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
         announce(f"needs about {needed}")
         folder.path.mkdir(parents=True, exist_ok=True)
-        write_json_atomically(folder.config, to_flat(config))
-        write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
-        sinks: list[Sink] = [TensorBoardSink(path)] if tensorboard else []
-        sinks += [WandbSink(path, to_flat(config))] if wandb else []
-        return _train_in(folder, config, parts, sinks, show, stop)
+        with held_exclusively(folder.path):
+            finished_summary(folder, config)  # once more: another process may have come first
+            write_json_atomically(folder.config, to_flat(config))
+            write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
+            sinks: list[Sink] = [TensorBoardSink(path)] if tensorboard else []
+            sinks += [WandbSink(path, to_flat(config))] if wandb else []
+            return _train_in(folder, config, parts, sinks, show, stop)
 
 
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
@@ -120,9 +122,14 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, A
             raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another --run-dir")
         summary = folder.read_summary()
         return summary if summary is not None and summary.get("status") == "finished" else None
-    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+    if folder.path.exists() and (not folder.path.is_dir() or any(not _is_left_over(p) for p in folder.path.iterdir())):
         raise UsageError(f"{folder.path} exists and is not a run folder; choose another --run-dir")
     return None
+
+
+def _is_left_over(path: Path) -> bool:
+    """Return whether `path` is a file that a crash left half written."""
+    return path.name.startswith(".") and path.suffix == ".part"
 
 
 def _train_in(
@@ -133,7 +140,8 @@ def _train_in(
     show: Callable[[Progress], None],
     stop: StopRequest,
 ) -> Outcome:
-    folder.summary.unlink(missing_ok=True)
+    for left_over in (folder.summary, folder.weights):
+        left_over.unlink(missing_ok=True)
     records, timing = Records(folder.metrics, config.run.log_every, sinks), JsonLines(folder.timing)
     goal, evaluator = make_goal(config.env), Evaluator(config, parts.learner.q_values)
     clock, glance = Clock(TIMING_EVERY_SECONDS), Clock(SHOW_EVERY_SECONDS)
@@ -162,8 +170,9 @@ def _train_in(
     finally:
         records.close()
         timing.close()
+    done = goal.over and not evaluator.is_due(step)  # an evaluation that was abandoned is still due
     summary = {
-        "status": "finished" if goal.over else "interrupted",
+        "status": "finished" if done else "interrupted",
         "steps": step,
         "episodes": records.episodes,
         "updates": records.updates,
@@ -171,7 +180,7 @@ def _train_in(
         **goal.summary(),
     }
     write_json_atomically(folder.summary, summary)
-    return Outcome(summary, 0 if goal.over else stop.exit_code)
+    return Outcome(summary, 0 if done else stop.exit_code)
 
 
 def _progress(

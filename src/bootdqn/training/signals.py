@@ -1,4 +1,4 @@
-"""Stopping on request: the first signal asks, the second one insists."""
+"""Stopping on request: a signal asks, the same one again insists."""
 
 import signal
 from collections.abc import Iterator
@@ -23,13 +23,16 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Note SIGINT and SIGTERM instead of dying of them; a second one raises KeyboardInterrupt at once."""
+    """Note SIGINT and SIGTERM instead of dying of them; the same one a second time raises KeyboardInterrupt at once.
+
+    One of each is one request: Ctrl-C in a terminal reaches a worker directly, and then again as its parent's SIGTERM.
+    """
     request = StopRequest()
 
     def note(number: int, _frame: FrameType | None) -> None:
-        if request:
+        if request.signal_number == number:
             raise KeyboardInterrupt
-        request.signal_number = number
+        request.signal_number = request.signal_number or number
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
