@@ -25,6 +25,17 @@ SPECS = (
 ENDS = {"none": (False, False), "terminated": (True, False), "truncated": (False, True), "both": (True, True)}
 
 
+class Impatient(np.random.Generator):
+    """A generator that refuses to be asked for ever, as it would be for slots that are never drawn."""
+
+    patience = 1000
+
+    def integers(self, *args, **kwargs):
+        self.patience -= 1
+        assert self.patience > 0, "drawn again and again"
+        return super().integers(*args, **kwargs)
+
+
 class Drive:
     """Gives the ring and the naive replay the same random transitions; rewards count up, so each names its transition.
 
@@ -85,7 +96,7 @@ class Drive:
             with pytest.raises(ValueError, match="no transition yet"):
                 self.ring.sample(1, self.rng)
             return
-        batch = self.ring.sample(40 * len(expected), self.rng)
+        batch = self.ring.sample(40 * len(expected), Impatient(np.random.PCG64(self.added)))
         rewards = batch.reward.tolist()
         assert set(rewards) == set(expected)
         same = [expected[reward] for reward in rewards]
