@@ -66,3 +66,10 @@ def test_the_defaults_are_the_paper_s_for_deep_sea():
 def test_a_strategy_is_written_in_one_way_only():
     assert ActorConfig("evoi:reduce=sum,scale=1.0").strategy == ActorConfig("evoi:reduce=sum").strategy
     assert ActorConfig("gain:scale=2").strategy == "gain:scale=2.0"
+
+
+@pytest.mark.parametrize("settings", [{"loss": "hubr"}, {"engine": "fast"}])
+def test_a_word_that_is_no_choice_is_refused(settings):
+    ((name, word),) = settings.items()
+    with pytest.raises(ValueError, match=f"--{name} must be one of .*; got '{word}'"):
+        LearnerConfig(**settings)

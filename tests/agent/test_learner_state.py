@@ -140,6 +140,13 @@ def test_state_passes_from_one_learner_to_the_other_and_back():
             np.testing.assert_allclose(found, expected, rtol=SINGLE)
 
 
+def test_a_state_of_another_shape_is_refused():
+    spec = KINDS["tabular"].spec()
+    single = KINDS["tabular"].make(spec, num_heads=1).get_state()
+    with pytest.raises(ValueError, match="in the state"):
+        KINDS["tabular"].make(spec, num_heads=3).set_state(single)
+
+
 # Target networks
 
 

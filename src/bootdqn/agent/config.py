@@ -1,9 +1,12 @@
 """The flags of acting and learning."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from bootdqn.exploration.strategies import format_strategy, parse_strategy
+
+LossKind = Literal["squared", "huber"]
+Engine = Literal["auto", "fused", "autograd"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class LearnerConfig:
     """Step size of Adam."""
     discount: float = 0.99
     """What a reward one step later is worth."""
-    loss: Literal["squared", "huber"] = "squared"
+    loss: LossKind = "squared"
     """Loss of a TD error; huber has delta 1."""
     learning_starts: int = 128
     """First update after this many transitions."""
@@ -41,7 +44,7 @@ class LearnerConfig:
     """Environment steps from one update to the next."""
     target_every: int | None = None
     """Environment steps from one copy into the target networks to the next (None: the size of the grid on DeepSea)."""
-    engine: Literal["auto", "fused", "autograd"] = "auto"
+    engine: Engine = "auto"
     """What computes an update: the compiled kernel for discrete observations, PyTorch's autograd, or the fastest."""
 
     def __post_init__(self) -> None:
@@ -49,6 +52,9 @@ class LearnerConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        for name, kind in (("loss", LossKind), ("engine", Engine)):
+            if getattr(self, name) not in get_args(kind):
+                raise ValueError(f"--{name} must be one of {', '.join(get_args(kind))}; got {getattr(self, name)!r}")
         if not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"--learning-rate must be positive and finite, got {self.learning_rate}")
         if not 0 <= self.discount <= 1:

@@ -89,6 +89,8 @@ class TabularLearner:
     def set_state(self, state: dict[str, Array]) -> None:
         """Continue exactly from what `get_state` returned, or from the state of an `AutogradLearner`."""
         for name, array in self._named_arrays().items():
+            if state[name].shape != array.shape:
+                raise ValueError(f"{name} has shape {array.shape} here, {state[name].shape} in the state")
             array[:] = state[name]
         self._steps = int(state["adam_steps"])
         self._target_q[:] = state.get("target_q", 0)
