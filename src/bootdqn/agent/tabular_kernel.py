@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from bootdqn.common.specs import Array
+from bootdqn.common.specs import Array, Batch
 
 _FLOAT = np.float32
 _compiled = numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
@@ -91,13 +91,7 @@ def update(
     target_q: Array,
     target_known: Array,
     touched: Array,
-    observation: Array,
-    action: Array,
-    reward: Array,
-    discount: Array,
-    next_observation: Array,
-    mask: Array,
-    weight: Array,
+    batch: Batch,
     huber: bool,
     adam: AdamStep,
     head_loss: Array,
@@ -113,13 +107,7 @@ def update(
         target_q: Target Q-values (K, S, A) known since the last target copy; completed.
         target_known: Which of them are known (K, S), bool; completed.
         touched: Which rows of the table ever had a gradient (K, S), bool; completed.
-        observation: (B,).
-        action: (B,).
-        reward: (B,).
-        discount: (B,), 0 after a terminated transition.
-        next_observation: (B,), read only where `discount` is not 0.
-        mask: (B, K) bool.
-        weight: (B,) importance weights.
+        batch: The transitions; a next observation is read only where its discount is not 0.
         huber: Huber loss with delta 1 instead of the squared one.
         adam: Adam's numbers for this step.
         head_loss: (K,), written.
@@ -127,32 +115,29 @@ def update(
     """
     num_heads, num_values, width1 = online.table.shape
     width2, num_actions = online.output.shape[1:]
-    batch = observation.shape[0]
-    rows = np.empty(2 * batch, np.int64)
+    size = batch.action.shape[0]
+    rows = np.empty(2 * size, np.int64)
     place = np.full(num_values, -1, np.int64)
-    layer1 = np.empty((2 * batch, width1), _FLOAT)
-    layer2 = np.empty((2 * batch, width2), _FLOAT)
-    q = np.empty((2 * batch, num_actions), _FLOAT)
-    q_gradient = np.empty((batch, num_actions), _FLOAT)
+    layer1 = np.empty((2 * size, width1), _FLOAT)
+    layer2 = np.empty((2 * size, width2), _FLOAT)
+    q = np.empty((2 * size, num_actions), _FLOAT)
+    q_gradient = np.empty((size, num_actions), _FLOAT)
     td_error[:] = 0
     for k in range(num_heads):
-        _complete_target_q(target, k, discount, next_observation, mask, rows, layer1, layer2, q, target_q, target_known)
-        learned, count = _distinct_rows(k, observation, discount, next_observation, mask, rows, place)
+        _complete_target_q(target, k, batch, rows, layer1, layer2, q, target_q, target_known)
+        learned, count = _distinct_rows(k, batch, rows, place)
         _forward(online, k, rows[:count], layer1, layer2, q)
-        head_loss[k] = _loss_gradient(
-            k, q, target_q, observation, action, reward, discount, next_observation, mask, weight, huber, place,
-            q_gradient[:learned], td_error,
-        )  # fmt: skip
+        head_loss[k] = _loss_gradient(k, q, target_q, batch, huber, place, q_gradient[:learned], td_error)
         _learn(
             online, first_moment, second_moment, k, rows[:learned], place, learned,
             layer1[:learned], layer2[:learned], q_gradient[:learned], touched, adam,
         )  # fmt: skip
         for u in range(count):
             place[rows[u]] = -1
-    for b in range(batch):
+    for b in range(size):
         owners = 0
         for k in range(num_heads):
-            owners += mask[b, k]
+            owners += batch.mask[b, k]
         td_error[b] /= max(owners, 1)
 
 
@@ -180,9 +165,7 @@ def _forward(weights: Weights, k: int, rows: Array, layer1: Array, layer2: Array
 def _complete_target_q(
     target: Weights,
     k: int,
-    discount: Array,
-    next_observation: Array,
-    mask: Array,
+    batch: Batch,
     rows: Array,
     layer1: Array,
     layer2: Array,
@@ -192,9 +175,9 @@ def _complete_target_q(
 ) -> None:
     """Compute the target Q-values of head k that this batch needs and that are not known yet."""
     count = 0
-    for b in range(discount.shape[0]):
-        row = next_observation[b]
-        if mask[b, k] and discount[b] != 0 and not target_known[k, row]:
+    for b in range(batch.discount.shape[0]):
+        row = batch.next_observation[b]
+        if batch.mask[b, k] and batch.discount[b] != 0 and not target_known[k, row]:
             target_known[k, row] = True
             rows[count] = row
             count += 1
@@ -205,25 +188,23 @@ def _complete_target_q(
 
 
 @_compiled
-def _distinct_rows(
-    k: int, observation: Array, discount: Array, next_observation: Array, mask: Array, rows: Array, place: Array
-) -> tuple[int, int]:
+def _distinct_rows(k: int, batch: Batch, rows: Array, place: Array) -> tuple[int, int]:
     """List the distinct observations that head k needs, those it learns at first; `place` tells where each stands.
 
     Returns:
         How many it learns at, and how many in all.
     """
     count = 0
-    for b in range(observation.shape[0]):
-        row = observation[b]
-        if mask[b, k] and place[row] < 0:
+    for b in range(batch.observation.shape[0]):
+        row = batch.observation[b]
+        if batch.mask[b, k] and place[row] < 0:
             place[row] = count
             rows[count] = row
             count += 1
     learned = count
-    for b in range(observation.shape[0]):
-        row = next_observation[b]
-        if mask[b, k] and discount[b] != 0 and place[row] < 0:
+    for b in range(batch.observation.shape[0]):
+        row = batch.next_observation[b]
+        if batch.mask[b, k] and batch.discount[b] != 0 and place[row] < 0:
             place[row] = count
             rows[count] = row
             count += 1
@@ -235,19 +216,15 @@ def _loss_gradient(
     k: int,
     q: Array,
     target_q: Array,
-    observation: Array,
-    action: Array,
-    reward: Array,
-    discount: Array,
-    next_observation: Array,
-    mask: Array,
-    weight: Array,
+    batch: Batch,
     huber: bool,
     place: Array,
     q_gradient: Array,
     td_error: Array,
 ) -> np.float32:
     """Return head k's loss; write the gradient of the ensemble's loss by its Q-values, and add up its TD errors."""
+    observation, action, reward, discount = batch.observation, batch.action, batch.reward, batch.discount
+    mask, weight = batch.mask, batch.weight
     owned = 0
     for b in range(observation.shape[0]):
         owned += mask[b, k]
@@ -260,7 +237,7 @@ def _loss_gradient(
             continue
         goal = reward[b]
         if discount[b] != 0:
-            row = next_observation[b]
+            row = batch.next_observation[b]
             goal += discount[b] * target_q[k, row, np.argmax(q[place[row]])]
         here = place[observation[b]]
         error = q[here, action[b]] - goal
