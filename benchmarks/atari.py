@@ -2,19 +2,24 @@
 
 The plain one is what public implementations do: a Python loop over `nn.Sequential` heads, float32, PyTorch's Adam as
 it comes, whole stacks in a ring buffer. Both play real Gravitar, act, store, sample and update once in four steps, with
-the paper's settings (K = 10, batch 32, 18 actions) and the same number of threads.
+the paper's settings (K = 10, batch 32, 18 actions) and the same number of threads, each in a process of its own: how a
+process manages memory is part of its speed.
 
     python benchmarks/atari.py
     python benchmarks/atari.py --rounds 3 --steps 40 --heads 2 6 10 12
 """
 
 import argparse
+import contextlib
 import copy
 import itertools
 import json
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +34,9 @@ from bootdqn.training.threads import pinned_threads
 
 PAPER_GROWTH = {6: 36, 10: 15, 12: 10}
 """Per cent more time than for the K before, from the paper's runtime table."""
-WARM_UP_STEPS = 80
+WARM_UP_STEPS = 300
+FRAMES_A_STEP = 4
+PLAIN = "plain"
 
 
 class PlainAgent:
@@ -104,24 +111,35 @@ def ours(num_heads: int, strategy: str = "evoi") -> Iterator[object]:
     return train(config, make_parts(config))
 
 
-def seconds(contestant: Iterator[object], steps: int) -> float:
-    """Return the time that `steps` steps take."""
-    start = time.perf_counter()
-    for _ in itertools.islice(contestant, steps):
-        pass
-    return time.perf_counter() - start
+def perform(connection: Connection, name: str, make: Callable[[], Iterator[object]], threads: int) -> None:
+    """Train as one contestant: for each number of steps received, send the seconds they took."""
+    torch.set_num_threads(threads)
+    settings = contextlib.nullcontext() if name == PLAIN else pinned_threads(threads)
+    with settings:
+        contestant = make()
+        while steps := connection.recv():
+            start = time.perf_counter()
+            for _ in itertools.islice(contestant, steps):
+                pass
+            connection.send(time.perf_counter() - start)
 
 
-def race(makers: dict[str, Callable[[], Iterator[object]]], rounds: int, steps: int) -> dict[str, float]:
+def race(makers: dict[str, Callable[[], Iterator[object]]], rounds: int, steps: int, threads: int) -> dict[str, float]:
     """Return frames a second of each contestant: the median over rounds in which they take turns."""
-    contestants = {name: make() for name, make in makers.items()}
-    for contestant in contestants.values():
-        seconds(contestant, WARM_UP_STEPS)
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, contestant in contestants.items():
-            times[name].append(seconds(contestant, steps))
-    return {name: 4 * steps / statistics.median(taken) for name, taken in times.items()}
+    context = multiprocessing.get_context("spawn")
+    connections, times = {}, {name: [] for name in makers}
+    for name, make in makers.items():
+        connections[name], theirs = context.Pipe()
+        context.Process(target=perform, args=(theirs, name, make, threads), daemon=True).start()
+    for round_ in range(rounds + 1):
+        for name, connection in connections.items():
+            connection.send(steps if round_ else WARM_UP_STEPS)
+            taken = connection.recv()
+            if round_:
+                times[name].append(taken)
+    for connection in connections.values():
+        connection.send(0)
+    return {name: FRAMES_A_STEP * steps / statistics.median(taken) for name, taken in times.items()}
 
 
 def main() -> None:
@@ -134,12 +152,10 @@ def main() -> None:
     parser.add_argument("--strategies", nargs="*", default=["greedy", "ucb", "gain", "evoi", "ids"])
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     arguments = parser.parse_args()
-    with pinned_threads(arguments.threads):
-        versus = race({"plain": lambda: plain(10), "ours": lambda: ours(10)}, arguments.rounds, arguments.steps)
-        by_heads = race({str(k): lambda k=k: ours(k) for k in arguments.heads}, arguments.rounds, arguments.steps)
-        by_strategy = race(
-            {name: lambda name=name: ours(10, name) for name in arguments.strategies}, arguments.rounds, arguments.steps
-        )
+    size = (arguments.rounds, arguments.steps, arguments.threads)
+    versus = race({PLAIN: partial(plain, 10), "ours": partial(ours, 10)}, *size)
+    by_heads = race({str(k): partial(ours, k) for k in arguments.heads}, *size)
+    by_strategy = race({name: partial(ours, 10, name) for name in arguments.strategies}, *size)
     print("frames/s by number of heads (time against the K before; the paper's growth):")
     before = None
     for k, speed in by_heads.items():
@@ -153,8 +169,8 @@ def main() -> None:
     print("frames/s by strategy at K = 10 (the paper: BootDQN about 10 % faster than EVOI):")
     for name, speed in by_strategy.items():
         print(f"  {name:<6} {speed:7.1f}")
-    print(f"frames/s, K = 10, float32: plain {versus['plain']:.1f}, ours {versus['ours']:.1f}")
-    print(f"ratio: {versus['ours'] / versus['plain']:.2f}x")
+    print(f"frames/s, K = 10, float32: plain {versus[PLAIN]:.1f}, ours {versus['ours']:.1f}")
+    print(f"ratio: {versus['ours'] / versus[PLAIN]:.2f}x")
     if arguments.json:
         results = {"versus": versus, "by_heads": by_heads, "by_strategy": by_strategy, "threads": arguments.threads}
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")

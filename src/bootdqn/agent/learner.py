@@ -49,40 +49,59 @@ class Learner(Protocol):
 
 
 class AutogradLearner:
-    """Learns any ensemble with PyTorch's autograd and Adam, on any device."""
+    """Learns any ensemble with PyTorch's autograd and Adam, on any device.
+
+    In bf16 a working copy of the online networks is kept in bfloat16 beside the float32 masters, and so are the target
+    networks: every product reads half the bytes and nothing is cast on the way, while losses and Adam stay in float32.
+    """
 
     def __init__(self, config: LearnerConfig, ensemble: Ensemble, device: str = "cpu") -> None:
         self._config = config
         self._device = torch.device(device)
         self.online = ensemble.to(self._device)
-        self._target = copy.deepcopy(self.online).requires_grad_(False)
+        reduced = config.precision == "bf16"
+        self._working = copy.deepcopy(self.online).to(torch.bfloat16) if reduced else self.online
+        self._target = copy.deepcopy(self._working).requires_grad_(False)
         self._optimizer = torch.optim.Adam(self.online.parameters(), lr=config.learning_rate, fused=True)
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E, ...)."""
         with torch.inference_mode():
-            q: Array = self.online(self._to_device(observation)).cpu().numpy()
+            q: Array = self._working(self._to_device(observation)).float().cpu().numpy()
         return q
 
     def update(self, batch: Batch) -> UpdateResult:
         """Take one gradient step on the mean over heads of the masked losses."""
         mask, weight = self._to_device(batch.mask), self._to_device(batch.weight)
-        td_error = self._td_errors(batch)
+        td_error = self.td_errors(batch)
         losses = head_losses(td_error, mask, weight, self._config.loss)
-        self._optimizer.zero_grad(set_to_none=True)
+        self._working.zero_grad(set_to_none=True)
         losses.mean().backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
+        self._step_optimizer()
         errors = mean_owned_error(td_error.detach(), mask)
         return UpdateResult(losses.detach().cpu().numpy(), errors.cpu().numpy())
 
+    def td_errors(self, batch: Batch) -> Tensor:
+        """Return every head's value less its double-DQN target (B, K), float32, differentiable by the value."""
+        next_observation = self._to_device(batch.next_observation)
+        q, next_q = self._working.forward_pair(self._to_device(batch.observation), next_observation)
+        with torch.no_grad():
+            targets = double_q_targets(
+                self._to_device(batch.reward),
+                self._to_device(batch.discount),
+                next_q.float(),
+                self._target(next_observation).float(),
+            )
+        return taken_values(q.float(), self._to_device(batch.action)) - targets
+
     def copy_to_target(self) -> None:
         """Make the target networks equal to the online ones."""
-        self._target.load_state_dict(self.online.state_dict())
+        self._target.load_state_dict(self._working.state_dict())
 
     def get_state(self) -> dict[str, Array]:
         """Return online and target parameters, Adam's two moments and its step count."""
         state = {f"online.{name}": value for name, value in self.online.state_dict().items()}
-        state |= {f"target.{name}": value for name, value in self._target.state_dict().items()}
+        state |= {f"target.{name}": value.float() for name, value in self._target.state_dict().items()}
         for name, parameter in self.online.named_parameters():
             adam = self._optimizer.state.get(parameter, {})
             state[f"first_moment.{name}"] = adam.get("exp_avg", torch.zeros_like(parameter))
@@ -94,6 +113,7 @@ class AutogradLearner:
         """Continue exactly from what `get_state` returned."""
         tensors = {name: torch.from_numpy(value.copy()) for name, value in state.items()}
         self.online.load_state_dict(_below("online.", tensors))
+        self._refresh_working_copy()
         self._target.load_state_dict(_below("target.", tensors))
         for name, parameter in self.online.named_parameters():
             self._optimizer.state[parameter] = {
@@ -102,17 +122,18 @@ class AutogradLearner:
                 "exp_avg_sq": tensors[f"second_moment.{name}"].to(self._device),
             }
 
-    def _td_errors(self, batch: Batch) -> Tensor:
-        next_observation = self._to_device(batch.next_observation)
-        with torch.no_grad():
-            targets = double_q_targets(
-                self._to_device(batch.reward),
-                self._to_device(batch.discount),
-                self.online(next_observation),
-                self._target(next_observation),
-            )
-        q = self.online(self._to_device(batch.observation))
-        return taken_values(q, self._to_device(batch.action)) - targets
+    def _step_optimizer(self) -> None:
+        if self._working is not self.online:
+            for master, working in zip(self.online.parameters(), self._working.parameters(), strict=True):
+                assert working.grad is not None
+                master.grad = working.grad.float()
+        self._optimizer.step()
+        self._refresh_working_copy()
+
+    def _refresh_working_copy(self) -> None:
+        if self._working is not self.online:
+            masters = [parameter.detach() for parameter in self.online.parameters()]
+            torch._foreach_copy_([parameter.detach() for parameter in self._working.parameters()], masters)
 
     def _to_device(self, array: Array) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from bootdqn.common.errors import UsageError
@@ -33,6 +34,17 @@ class Ensemble(nn.Module):
             x = layer(x).relu()
         q: Tensor = self.heads[-1](x).transpose(0, 1)
         return q
+
+    def forward_pair(self, observation: Tensor, next_observation: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the Q-values of both, reading the heads' weights once; gradients flow through the first only."""
+        x = self.torso(observation)
+        with torch.no_grad():
+            y = self.torso(next_observation)
+        for layer in self.heads[:-1]:
+            x, y = layer.forward_pair(x, y)  # type: ignore[operator]
+            x, y = x.relu(), y.relu()
+        q, next_q = self.heads[-1].forward_pair(x, y)  # type: ignore[operator]
+        return q.transpose(0, 1), next_q.transpose(0, 1)
 
 
 def make_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:

@@ -4,6 +4,8 @@ Weights are (K, in, out). They are drawn as K separate `nn.Linear` layers would 
 1/sqrt(fan-in of one head).
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -20,6 +22,11 @@ class BatchedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (K, B, in) to (K, B, out)."""
         return torch.baddbmm(self.bias[:, None, :], x, self.weight)
+
+    def forward_pair(self, x: Tensor, constant: Tensor) -> tuple[Tensor, Tensor]:
+        """Map `x` and `constant`, reading the weights once for both; gradients flow through `x` only."""
+        pair: tuple[Tensor, Tensor] = _PairLinear.apply(x, constant, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        return pair
 
 
 class FanOutLinear(BatchedLinear):
@@ -39,6 +46,32 @@ class FanOutTable(BatchedLinear):
     def forward(self, index: Tensor) -> Tensor:
         """Map (B,) to (K, B, out)."""
         return self.weight[:, index] + self.bias[:, None, :]
+
+    def forward_pair(self, x: Tensor, constant: Tensor) -> tuple[Tensor, Tensor]:
+        """Look both up; gradients flow through `x` only."""
+        with torch.no_grad():
+            mapped_constant = self(constant)
+        return self(x), mapped_constant
+
+
+class _PairLinear(torch.autograd.Function):
+    """K linear layers on two inputs (K, B, in), or (B, in) if all share them, of which the second is a constant."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, constant: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(x, weight)
+        both = torch.cat([x, constant], dim=-2).expand(weight.shape[0], -1, -1)
+        mapped = torch.baddbmm(bias[:, None, :], both, weight)
+        learned, rest = mapped[:, : x.shape[-2]], mapped[:, x.shape[-2] :]
+        ctx.mark_non_differentiable(rest)
+        return learned, rest
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, _: Any) -> tuple[Tensor, None, Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        of_input = torch.bmm(gradient, weight.transpose(1, 2))
+        of_weight = torch.bmm(x.expand(weight.shape[0], -1, -1).transpose(1, 2), gradient)
+        return of_input if x.dim() == 3 else of_input.sum(dim=0), None, of_weight, gradient.sum(dim=1)
 
 
 class OneHotTable(nn.Module):

@@ -17,15 +17,25 @@ SMALLEST_ATARI_SIDE = 36
 """The paper's three layers need an image of at least 36 x 36."""
 
 
-class Flat(nn.Module):
+class _Entrance(nn.Module):
+    """Takes observations of any type in; knows the type of the network it belongs to."""
+
+    _like: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("_like", torch.empty(0), persistent=False)
+
+
+class Flat(_Entrance):
     """Observations of any shape and type as float vectors: (B, ...) -> (B, size)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, ...) to (B, size)."""
-        return x.reshape(len(x), -1).to(torch.get_default_dtype())
+        return x.reshape(len(x), -1).to(self._like.dtype)
 
 
-class Pixels(nn.Module):
+class Pixels(_Entrance):
     """Images as floats with channels first: (B, C, H, W) or (B, H, W, C) -> (B, C, H, W), times a scale."""
 
     def __init__(self, *, channels_last: bool, scale: float) -> None:
@@ -36,7 +46,9 @@ class Pixels(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, ...) to (B, C, H, W)."""
         x = x.permute(0, 3, 1, 2) if self._channels_last else x
-        return x.to(torch.get_default_dtype()) * self._scale
+        if len(x) > 1:  # in this layout whole batches are convolved faster, and bytes are rearranged faster than floats
+            x = x.contiguous(memory_format=torch.channels_last)
+        return (x.to(torch.get_default_dtype()) * self._scale).to(self._like.dtype)
 
 
 def is_image(spec: BoxSpec) -> bool:

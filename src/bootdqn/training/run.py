@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bootdqn.agent.build import precision_advice
 from bootdqn.common.errors import UsageError
 from bootdqn.common.files import held_exclusively, write_json_atomically
 from bootdqn.common.run_folder import RunFolder
@@ -87,6 +88,7 @@ def run(
         settings = effective_settings(config.env)
         announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
         announce(f"needs about {needed}")
+        announce(precision_advice(config.learner, config.run.device))
         folder.path.mkdir(parents=True, exist_ok=True)
         with held_exclusively(folder.path):
             finished_summary(folder, config)  # once more: another process may have come first
