@@ -102,6 +102,14 @@ class PlainFrames:
         stacks: Array = self._frames[slots]
         return stacks
 
+    def get_range(self, start: int, stop: int) -> dict[str, Array]:
+        """Return a view of the frames."""
+        return {"frames": self._frames[start:stop]}
+
+    def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
+        """Put back what `get_range` returned."""
+        self._frames[start:stop] = arrays["frames"]
+
     @property
     def nbytes(self) -> int:
         """Memory that the frames take."""

@@ -9,7 +9,7 @@ import io
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, NoReturn, Protocol
 
@@ -17,12 +17,12 @@ import numpy as np
 import tyro
 
 from bootdqn import __version__
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.voting import VoteRule
-from bootdqn.training.config import ATARI, DEEP_SEA, GYM, EnvT, TrainConfig
+from bootdqn.training.config import ATARI, DEEP_SEA, GYM, EnvT, SavingConfig, TrainConfig
 
 
 class Command(Protocol):
@@ -46,33 +46,76 @@ class Train(Generic[EnvT]):
     """Also write TensorBoard's event files into the run folder (extra: tensorboard)."""
     wandb: bool = False
     """Also log to Weights & Biases (extra: wandb; WANDB_MODE=offline keeps it on this machine)."""
+    restart: bool = False
+    """Begin again, even if this run was begun or finished before; what it found is removed."""
+    saving: Annotated[tyro.conf.OmitArgPrefixes[SavingConfig], tyro.conf.arg(name="")] = field(
+        default_factory=SavingConfig
+    )
 
     def execute(self) -> int:
         """Train, and say where the results are."""
-        from bootdqn.training.display import live_line, summary_line
-        from bootdqn.training.run import default_run_dir, run
+        from bootdqn.training.run import default_run_dir
 
         path = self.run_dir or default_run_dir(self.config)
-        with live_line(str(path), quiet=self.quiet) as show:
-            outcome = run(
-                self.config,
-                path,
-                show,
-                _keep_quiet if self.quiet else _announce,
-                tensorboard=self.tensorboard,
-                wandb=self.wandb,
-            )
-        print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}")
-        return outcome.exit_code
+        return _train(
+            self.config,
+            path,
+            quiet=self.quiet,
+            saving=self.saving,
+            restart=self.restart,
+            tensorboard=self.tensorboard,
+            wandb=self.wandb,
+        )
 
 
-def _announce(text: str) -> None:
-    if text:
-        print(text, file=sys.stderr)
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a stopped run."""
+
+    run_dir: tyro.conf.Positional[Path]
+    """Folder of the run."""
+    quiet: bool = False
+    """Show no progress."""
+    tensorboard: bool = False
+    """Also write TensorBoard's event files into the run folder (extra: tensorboard)."""
+    wandb: bool = False
+    """Also log to Weights & Biases (extra: wandb)."""
+    saving: Annotated[tyro.conf.OmitArgPrefixes[SavingConfig], tyro.conf.arg(name="")] = field(
+        default_factory=SavingConfig
+    )
+
+    def execute(self) -> int:
+        """Train on, and say where the results are."""
+        from bootdqn.training.run import read_run_config
+
+        return _train(
+            read_run_config(self.run_dir),
+            self.run_dir,
+            quiet=self.quiet,
+            saving=self.saving,
+            restart=False,
+            tensorboard=self.tensorboard,
+            wandb=self.wandb,
+        )
 
 
-def _keep_quiet(_text: str) -> None:
-    pass
+def _train(
+    config: TrainConfig[Any],
+    path: Path,
+    *,
+    quiet: bool,
+    saving: SavingConfig,
+    restart: bool,
+    tensorboard: bool,
+    wandb: bool,
+) -> int:
+    from bootdqn.training.display import live_line, summary_line
+    from bootdqn.training.run import run
+
+    with live_line(str(path), quiet=quiet) as voice:
+        outcome = run(config, path, *voice, saving=saving, restart=restart, tensorboard=tensorboard, wandb=wandb)
+    print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}")
+    return outcome.exit_code
 
 
 @dataclass(frozen=True)
@@ -206,6 +249,12 @@ COMMANDS: dict[str, Any] = {
             "Example: bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
         ),
     },
+    "resume": Leaf(
+        Resume,
+        None,
+        "Go on with a stopped run, exactly where its last checkpoint was made; its folder says the rest."
+        "\n\nExample: bootdqn resume runs/first",
+    ),
     "evaluate": Leaf(
         Evaluate,
         None,
@@ -235,6 +284,9 @@ def run_command_line(arguments: list[str]) -> int:
     except UsageError as error:
         print(f"bootdqn: {error}", file=sys.stderr)
         return 2
+    except TrainingError as error:
+        print(f"bootdqn: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except MemoryError as error:

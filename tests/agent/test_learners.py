@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference.batches import random_batch
-from reference.comparison import KINDS, SINGLE, assert_same_update, slow_learner
+from reference.comparison import KINDS, SINGLE, assert_same_update, copy_of_state, slow_learner
 
 LOSSES = ("squared", "huber")
 
@@ -131,7 +131,7 @@ def test_gradients_are_those_of_the_slow_learner(kind):
     gradients = {name: value / 0.1 for name, value in slow.get_state().items() if name.startswith("first_moment")}
     assert all(np.abs(gradient).max() > 1e-3 for gradient in gradients.values())
     for name, gradient in gradients.items():
-        found = learner.get_state()[name] / np.float32(0.1)
+        found = copy_of_state(learner)[name] / np.float32(0.1)
         np.testing.assert_allclose(found, gradient, rtol=SINGLE, atol=SINGLE * np.abs(gradient).max(), err_msg=name)
 
 
@@ -149,12 +149,12 @@ def test_the_second_moment_is_exact_up_to_rounding(name):
 def test_a_head_that_owns_nothing_has_no_loss_and_does_not_move(kind):
     spec = kind.spec()
     learner = kind.make(spec)
-    before = learner.get_state()
+    before = copy_of_state(learner)
     batch = without_owned_column(random_batch(np.random.default_rng(3), spec, 3, 12))
     result = learner.update(batch)
     assert result.head_loss[1] == 0
     assert (result.head_loss[[0, 2]] > 0).all()
-    after = learner.get_state()
+    after = copy_of_state(learner)
     for name in (name for name in after if name.startswith("online.heads")):
         np.testing.assert_array_equal(after[name][1], before[name][1], err_msg=name)
         assert (after[name][0] != before[name][0]).any(), name
@@ -165,9 +165,9 @@ def test_a_head_that_owns_nothing_any_more_drifts_by_its_decayed_moments(kind):
     learner = kind.make(spec)
     rng = np.random.default_rng(4)
     learner.update(random_batch(rng, spec, 3, 12, owned=1.0))
-    before = learner.get_state()
+    before = copy_of_state(learner)
     learner.update(without_owned_column(random_batch(rng, spec, 3, 12)))
-    after = learner.get_state()
+    after = copy_of_state(learner)
     for name in (name.removeprefix("online.") for name in after if name.startswith("online.heads")):
         first, second = after[f"first_moment.{name}"][1], after[f"second_moment.{name}"][1]
         np.testing.assert_allclose(first, 0.9 * before[f"first_moment.{name}"][1], rtol=1e-6, atol=0)
@@ -180,11 +180,11 @@ def test_a_head_that_owns_nothing_any_more_drifts_by_its_decayed_moments(kind):
 def test_where_no_transition_is_owned_there_is_no_error_and_nothing_moves(kind):
     spec = kind.spec()
     learner = kind.make(spec)
-    before = learner.get_state()
+    before = copy_of_state(learner)
     result = learner.update(random_batch(np.random.default_rng(5), spec, 3, 12, owned=0.0))
     np.testing.assert_array_equal(result.head_loss, 0)
     np.testing.assert_array_equal(result.td_error, 0)
-    after = learner.get_state()
+    after = copy_of_state(learner)
     assert after.pop("adam_steps") == before.pop("adam_steps") + 1
     for name, value in after.items():
         np.testing.assert_array_equal(value, before[name], err_msg=name)
@@ -196,13 +196,13 @@ def test_rows_of_the_table_move_on_when_absent_and_stay_when_never_seen(name):
     learner = KINDS[name].make(spec)
     slow = slow_learner(learner, spec, {})
     rng = np.random.default_rng(6)
-    initial = learner.get_state()["online.heads.0.weight"]
+    initial = copy_of_state(learner)["online.heads.0.weight"]
     tables = []
     for present in ([0, 1], [2], [2], [1, 2]):
         batch = random_batch(rng, spec, 3, 12, owned=1.0)
         batch = batch._replace(observation=rng.choice(present, 12), next_observation=rng.choice([3, *present], 12))
         assert_same_update(learner, slow, batch)
-        tables.append(learner.get_state()["online.heads.0.weight"])
+        tables.append(copy_of_state(learner)["online.heads.0.weight"])
     for before, after in zip([initial, *tables], tables, strict=False):
         np.testing.assert_array_equal(before[:, 3:], after[:, 3:])
         assert (before[:, 0] != after[:, 0]).any(axis=-1).all()
@@ -218,7 +218,7 @@ def constant_learner(kind, online, target, **config):
     online, target = np.asarray(online, np.float32), np.asarray(target, np.float32)
     spec = kind.spec(num_actions=online.shape[1])
     learner = kind.make(spec, num_heads=len(online), **config)
-    state = {name: np.zeros_like(value) for name, value in learner.get_state().items()}
+    state = {name: np.zeros_like(value) for name, value in copy_of_state(learner).items()}
     output = max(name for name in state if name.startswith("online.heads") and name.endswith("bias"))
     state[output], state[output.replace("online", "target")] = online, target
     learner.set_state(state)
@@ -240,7 +240,7 @@ def test_the_online_network_chooses_and_the_target_network_values(kind):
     np.testing.assert_array_equal(result.head_loss, [(0.75**2 + 2 * 2**2) / 2, 1.125**2])
     np.testing.assert_array_equal(result.td_error, [(0.75 + 1.125) / 2, 2])
     expected = 0.1 * np.array([[2 * 2 * 2 / 2, 0, 2 * 0.75 / 2], [0, 0, -2 * 1.125]]) / 2  # the mean of two heads
-    np.testing.assert_allclose(learner.get_state()[gradient], expected, rtol=1e-6, atol=0)
+    np.testing.assert_allclose(copy_of_state(learner)[gradient], expected, rtol=1e-6, atol=0)
 
 
 def test_a_tie_of_the_online_network_goes_to_the_lowest_action(kind):
@@ -261,4 +261,4 @@ def test_huber_is_half_the_square_up_to_one_and_linear_beyond(kind, error, loss,
     result = learner.update(batch._replace(reward=np.float32([-error]), action=np.array([1]), weight=weight))
     assert result.head_loss[0] == 0.5 * loss
     assert result.td_error[0] == abs(error)
-    np.testing.assert_allclose(learner.get_state()[gradient], [[0, 0.1 * 0.5 * slope]], rtol=1e-6, atol=0)
+    np.testing.assert_allclose(copy_of_state(learner)[gradient], [[0, 0.1 * 0.5 * slope]], rtol=1e-6, atol=0)

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import write_json_atomically, write_text_atomically
-from bootdqn.common.run_folder import DamagedRunError, RunFolder, find_runs
+from bootdqn.common.run_folder import RunFolder, find_runs
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -31,7 +32,7 @@ def test_a_half_written_last_line_is_passed_over(tmp_path):
 def test_a_damaged_line_in_the_middle_is_named(tmp_path):
     folder = RunFolder(tmp_path)
     folder.metrics.write_text('{"kind": "episode"}\nrubbish\n{"kind": "episode"}\n')
-    with pytest.raises(DamagedRunError, match="line 2"):
+    with pytest.raises(DamagedFileError, match="line 2"):
         list(folder.read_metrics())
 
 
@@ -39,7 +40,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path):
 def test_a_damaged_configuration_is_a_typed_error(tmp_path, content):
     folder = RunFolder(tmp_path)
     folder.config.write_text(content)
-    with pytest.raises(DamagedRunError, match=r"config\.json"):
+    with pytest.raises(DamagedFileError, match=r"config\.json"):
         folder.read_config()
 
 

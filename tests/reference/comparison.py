@@ -48,6 +48,11 @@ KINDS = {
 }
 
 
+def copy_of_state(learner):
+    """Return the learner's state as it is now; its own arrays change with the next update."""
+    return {name: array.copy() for name, array in learner.get_state().items()}
+
+
 def slow_learner(learner, spec, config):
     """Return the slow learner in the state of `learner`."""
     num_values = spec.observation.num_values if isinstance(spec.observation, DiscreteSpec) else None

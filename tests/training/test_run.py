@@ -10,7 +10,7 @@ import time
 import pytest
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.files import held_exclusively
+from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import from_flat, resolve, to_flat
 from bootdqn.training.provenance import provenance, source_of
@@ -104,19 +104,22 @@ def test_an_empty_folder_is_taken(tmp_path):
     assert run(config(), tmp_path).exit_code == 0
 
 
-def test_a_run_stopped_before_its_end_starts_over(tmp_path):
+def test_a_run_that_was_begun_and_has_no_checkpoint_is_begun_again_only_when_asked(tmp_path):
     run(config(), tmp_path / "whole")
-    run(config(), tmp_path / "stopped")
-    folder = RunFolder(tmp_path / "stopped")
-    folder.summary.write_text(json.dumps({"status": "interrupted"}))
+    run(config(), tmp_path / "begun")
+    folder = RunFolder(tmp_path / "begun")
+    folder.summary.unlink()
     folder.metrics.write_text('{"kind": "episode"}\n{"half')
-    run(config(), folder.path)
+    with pytest.raises(UsageError, match="--restart begins it again"):
+        run(config(), folder.path)
+    run(config(), folder.path, restart=True)
     assert folder.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
+    assert folder.read_summary()["state_sha256"] == RunFolder(tmp_path / "whole").read_summary()["state_sha256"]
 
 
 def test_a_folder_that_another_process_trains_in_is_refused(tmp_path):
     (tmp_path / "run").mkdir()
-    with held_exclusively(tmp_path / "run"), pytest.raises(UsageError, match="in use by another process"):
+    with locked(tmp_path / "run" / "lock.json"), pytest.raises(UsageError, match="in use by process"):
         run(config(), tmp_path / "run")
     assert run(config(), tmp_path / "run").exit_code == 0
 

@@ -60,9 +60,10 @@ def test_weights_and_biases_is_told_the_configuration_and_every_record(tmp_path,
             return fake
 
     monkeypatch.setitem(sys.modules, "wandb", Wandb)
-    sink = WandbSink(tmp_path, {"size": 3})
+    sink = WandbSink(tmp_path, {"size": 3}, "identity")
     sink.write({"kind": "update", "step": 7, "updates": 2, "loss": 0.5})
     sink.close()
     assert started["config"] == {"size": 3}
+    assert (started["id"], started["resume"]) == ("identity", "allow")
     assert fake.logged == [{"update/loss": 0.5, "step": 7}]
     assert fake.finished

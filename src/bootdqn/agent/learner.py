@@ -1,6 +1,7 @@
 """The learner: online and target networks, an optimiser, one update from a batch. It never sees the replay."""
 
 import copy
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from bootdqn.agent.config import LearnerConfig
 from bootdqn.agent.losses import double_q_targets, head_losses, mean_owned_error, taken_values
+from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, Batch
 from bootdqn.networks.ensemble import Ensemble
 
@@ -40,7 +42,7 @@ class Learner(Protocol):
         ...
 
     def get_state(self) -> dict[str, Array]:
-        """Return every array that learning depends on, by name."""
+        """Return every array that learning depends on, by name: views where that can be, good until the next update."""
         ...
 
     def set_state(self, state: dict[str, Array]) -> None:
@@ -63,6 +65,12 @@ class AutogradLearner:
         self._working = copy.deepcopy(self.online).to(torch.bfloat16) if reduced else self.online
         self._target = copy.deepcopy(self._working).requires_grad_(False)
         self._optimizer = torch.optim.Adam(self.online.parameters(), lr=config.learning_rate, fused=True)
+        for parameter in self.online.parameters():
+            self._optimizer.state[parameter] = {
+                "step": torch.zeros((), device=self._device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E, ...)."""
@@ -75,8 +83,10 @@ class AutogradLearner:
         mask, weight = self._to_device(batch.mask), self._to_device(batch.weight)
         td_error = self.td_errors(batch)
         losses = head_losses(td_error, mask, weight, self._config.loss)
+        refuse_infinite("loss", losses)
         self._working.zero_grad(set_to_none=True)
         losses.mean().backward()  # type: ignore[no-untyped-call]
+        self._refuse_infinite_gradients(len(losses))
         self._step_optimizer()
         errors = mean_owned_error(td_error.detach(), mask)
         return UpdateResult(losses.detach().cpu().numpy(), errors.cpu().numpy())
@@ -103,11 +113,11 @@ class AutogradLearner:
         state = {f"online.{name}": value for name, value in self.online.state_dict().items()}
         state |= {f"target.{name}": value.float() for name, value in self._target.state_dict().items()}
         for name, parameter in self.online.named_parameters():
-            adam = self._optimizer.state.get(parameter, {})
-            state[f"first_moment.{name}"] = adam.get("exp_avg", torch.zeros_like(parameter))
-            state[f"second_moment.{name}"] = adam.get("exp_avg_sq", torch.zeros_like(parameter))
-            state["adam_steps"] = adam.get("step", torch.zeros(())).to(torch.int64)
-        return {name: value.detach().cpu().numpy().copy() for name, value in state.items()}
+            adam = self._optimizer.state[parameter]
+            state[f"first_moment.{name}"] = adam["exp_avg"]
+            state[f"second_moment.{name}"] = adam["exp_avg_sq"]
+            state["adam_steps"] = adam["step"].to(torch.int64)
+        return {name: value.detach().cpu().numpy() for name, value in state.items()}
 
     def set_state(self, state: dict[str, Array]) -> None:
         """Continue exactly from what `get_state` returned."""
@@ -121,6 +131,14 @@ class AutogradLearner:
                 "exp_avg": tensors[f"first_moment.{name}"].to(self._device),
                 "exp_avg_sq": tensors[f"second_moment.{name}"].to(self._device),
             }
+
+    def _refuse_infinite_gradients(self, num_heads: int) -> None:
+        """Raise a TrainingError that names the layer, and the head where it has heads, of a gradient not finite."""
+        for name, parameter in self._working.named_parameters():
+            assert parameter.grad is not None
+            of_head = name.startswith("heads.")
+            total = parameter.grad.reshape(num_heads if of_head else 1, -1).sum(dim=1)
+            refuse_infinite(f"gradient of {name}", total, shared=not of_head)
 
     def _step_optimizer(self) -> None:
         if self._working is not self.online:
@@ -140,6 +158,14 @@ class AutogradLearner:
         if self._device.type == "cuda":
             return tensor.pin_memory().to(self._device, non_blocking=True)
         return tensor.to(self._device)
+
+
+def refuse_infinite(what: str, by_head: Tensor | Array, *, shared: bool = False) -> None:
+    """Raise a TrainingError that names the first head whose number in `by_head` (K,) is not finite."""
+    for head, value in enumerate(by_head.tolist()):
+        if not math.isfinite(value):
+            whose = "which all heads share" if shared else f"of head {head}"
+            raise TrainingError(f"the {what} {whose} is {value}: lower --learning-rate or look at the rewards")
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

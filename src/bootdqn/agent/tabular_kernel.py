@@ -21,6 +21,8 @@ import numpy as np
 from bootdqn.common.specs import Array, Batch
 
 _FLOAT = np.float32
+DONE, INFINITE_LOSS, INFINITE_GRADIENT = 0, 1, 2
+_EXPONENT = np.int32(0x7F800000)
 _compiled = numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
 
 
@@ -96,7 +98,7 @@ def update(
     adam: AdamStep,
     head_loss: Array,
     td_error: Array,
-) -> None:
+) -> int:
     """Take one gradient step of every head, in place.
 
     Args:
@@ -112,6 +114,10 @@ def update(
         adam: Adam's numbers for this step.
         head_loss: (K,), written.
         td_error: (B,), written: mean absolute TD error over the heads that own the transition.
+
+    Returns:
+        `DONE`; or `INFINITE_LOSS` or `INFINITE_GRADIENT`, where a head came out so: its loss then says which, and
+        neither it nor the heads after it have learned.
     """
     num_heads, num_values, width1 = online.table.shape
     width2, num_actions = online.output.shape[1:]
@@ -128,10 +134,17 @@ def update(
         learned, count = _distinct_rows(k, batch, rows, place)
         _forward(online, k, rows[:count], layer1, layer2, q)
         head_loss[k] = _loss_gradient(k, q, target_q, batch, huber, place, q_gradient[:learned], td_error)
-        _learn(
+        if not np.isfinite(head_loss[k]):
+            head_loss[k + 1 :] = 0
+            return INFINITE_LOSS
+        learned_it = _learn(
             online, first_moment, second_moment, k, rows[:learned], place, learned,
             layer1[:learned], layer2[:learned], q_gradient[:learned], touched, adam,
         )  # fmt: skip
+        if not learned_it:
+            head_loss[k] = np.nan
+            head_loss[k + 1 :] = 0
+            return INFINITE_GRADIENT
         for u in range(count):
             place[rows[u]] = -1
     for b in range(size):
@@ -139,6 +152,7 @@ def update(
         for k in range(num_heads):
             owners += batch.mask[b, k]
         td_error[b] /= max(owners, 1)
+    return DONE
 
 
 @_compiled
@@ -269,14 +283,16 @@ def _learn(
     q_gradient: Array,
     touched: Array,
     adam: AdamStep,
-) -> None:
-    """Backpropagate through network k and let Adam move its parameters."""
+) -> bool:
+    """Backpropagate through network k and let Adam move its parameters, unless a gradient is not finite."""
     gradient2 = np.dot(q_gradient, online.output[k].T)
     _stop_where_inactive(gradient2, layer2)
     gradient1 = np.dot(gradient2, online.hidden[k].T)
     _stop_where_inactive(gradient1, layer1)
     output_gradient = np.dot(layer2.T, q_gradient)
     hidden_gradient = np.dot(layer1.T, gradient2)
+    if not (_all_finite(gradient1) and _all_finite(hidden_gradient) and _all_finite(output_gradient)):
+        return False
     m, v = first_moment, second_moment
     _adam(online.output[k].ravel(), m.output[k].ravel(), v.output[k].ravel(), output_gradient.ravel(), adam)
     _adam(online.hidden[k].ravel(), m.hidden[k].ravel(), v.hidden[k].ravel(), hidden_gradient.ravel(), adam)
@@ -292,6 +308,17 @@ def _learn(
                 _adam(online.table[k, row], m.table[k, row], v.table[k, row], gradient1[here], adam)
             else:
                 _adam_without_gradient(online.table[k, row], m.table[k, row], v.table[k, row], adam)
+    return True
+
+
+@_compiled
+def _all_finite(x: Array) -> bool:
+    """Return whether no number is infinite or NaN: none has all the bits of the exponent set, which is fast to see."""
+    bits = x.view(np.int32).ravel()
+    found = np.int32(0)
+    for j in range(bits.shape[0]):
+        found |= np.int32((bits[j] & _EXPONENT) == _EXPONENT)
+    return bool(found == 0)
 
 
 @_compiled

@@ -6,7 +6,7 @@ import numpy as np
 
 from bootdqn.agent import tabular_kernel as kernel
 from bootdqn.agent.config import LearnerConfig
-from bootdqn.agent.learner import UpdateResult
+from bootdqn.agent.learner import UpdateResult, refuse_infinite
 from bootdqn.agent.tabular_kernel import Weights
 from bootdqn.common.specs import Array, Batch
 from bootdqn.networks.ensemble import Ensemble
@@ -47,7 +47,7 @@ class TabularLearner:
         self._steps += 1
         head_loss = np.empty(len(self._touched), np.float32)
         td_error = np.empty(len(batch.action), np.float32)
-        kernel.update(
+        status = kernel.update(
             self._online,
             self._target,
             self._first_moment,
@@ -61,6 +61,7 @@ class TabularLearner:
             head_loss,
             td_error,
         )
+        refuse_infinite("loss" if status == kernel.INFINITE_LOSS else "gradient", head_loss)
         return UpdateResult(head_loss, td_error)
 
     def copy_to_target(self) -> None:
@@ -74,10 +75,10 @@ class TabularLearner:
 
         The last could be computed again, but not to the last bit: the rounding of a product depends on its shape.
         """
-        state = {name: array.copy() for name, array in self._named_arrays().items()}
+        state = self._named_arrays()
         state["adam_steps"] = np.asarray(self._steps, np.int64)
-        state["target_q"] = self._target_q.copy()
-        state["target_known"] = self._target_known.copy()
+        state["target_q"] = self._target_q
+        state["target_known"] = self._target_known
         return state
 
     def set_state(self, state: dict[str, Array]) -> None:

@@ -1,5 +1,13 @@
-"""Errors that are the user's to mend."""
+"""Errors that have a message for the user rather than a traceback."""
 
 
 class UsageError(Exception):
     """What was asked for cannot be done; the message says why and what to do instead. The command line exits with 2."""
+
+
+class DamagedFileError(UsageError):
+    """A file cannot be read as what it should be."""
+
+
+class TrainingError(Exception):
+    """A run cannot go on: an environment raised, or a number is not finite. The command line exits with 1."""

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import DamagedFileError
 
-
-class DamagedRunError(UsageError):
-    """A file of a run folder cannot be read as what it should be."""
+MAX_JSON_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,21 @@ class RunFolder:
         return self.path / "weights.safetensors"
 
     @property
+    def checkpoints(self) -> Path:
+        """What a stopped run goes on from; gone when it is finished."""
+        return self.path / "checkpoints"
+
+    @property
+    def snapshots(self) -> Path:
+        """The online networks at chosen moments, for looking at."""
+        return self.path / "snapshots"
+
+    @property
+    def lock(self) -> Path:
+        """Which process trains in the folder; gone when none does."""
+        return self.path / "lock.json"
+
+    @property
     def summary(self) -> Path:
         """How the run ended; absent while it is under way."""
         return self.path / "summary.json"
@@ -68,7 +81,7 @@ class RunFolder:
                 try:
                     record = json.loads(line)
                 except json.JSONDecodeError as error:
-                    raise DamagedRunError(f"{self.metrics}, line {number}: {error}") from error
+                    raise DamagedFileError(f"{self.metrics}, line {number}: {error}") from error
                 if kind is None or record.get("kind") == kind:
                     yield record
 
@@ -79,11 +92,13 @@ def find_runs(root: Path) -> list[RunFolder]:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in `path`, or raise a `DamagedRunError` that names it."""
+    """Return the JSON object in `path`, or raise a `DamagedFileError` that names it."""
     try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise ValueError(f"larger than {MAX_JSON_BYTES:,} bytes")
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DamagedRunError(f"{path}: {error}") from error
+        raise DamagedFileError(f"{path}: {error}") from error
     if not isinstance(value, dict):
-        raise DamagedRunError(f"{path}: expected a JSON object, found {type(value).__name__}")
+        raise DamagedFileError(f"{path}: expected a JSON object, found {type(value).__name__}")
     return value

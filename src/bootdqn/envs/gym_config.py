@@ -9,6 +9,7 @@ class GymConfig:
     """Any Gymnasium environment with discrete actions, and when to stop."""
 
     kind: ClassVar[str] = "gym"
+    minutes_between_checkpoints: ClassVar[float] = 2.0
     frames_per_step: ClassVar[int] = 1
     env_id: str = "CartPole-v1"
     """The environment's registered name."""

@@ -1,9 +1,8 @@
 """One function that makes an environment from its configuration, and one that tells what an agent must know of it."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, SupportsFloat
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import FrameStackObservation
@@ -14,7 +13,34 @@ from bootdqn.envs.config import AtariConfig, EnvConfig, GymConfig
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.registered import make_registered
 
-Environment = gymnasium.Env[Any, Any]
+
+class Environment(Protocol):
+    """A Gymnasium environment whose state can be saved and set."""
+
+    @property
+    def action_space(self) -> spaces.Space[Any]:
+        """What can be done."""
+        ...
+
+    @property
+    def observation_space(self) -> spaces.Space[Any]:
+        """What can be seen."""
+        ...
+
+    def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode; a seed makes all that follows a function of it and of the actions."""
+
+    def step(self, action: int, /) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take an action; return observation, reward, terminated, truncated, info."""
+
+    def render(self) -> Any:
+        """Return a picture."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that the future depends on, made of JSON values and bytes."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on exactly where `get_state` was called."""
 
 
 def make_environment(config: EnvConfig, render_mode: str | None = None) -> Environment:

@@ -9,9 +9,10 @@ from gymnasium.wrappers import TransformObservation
 
 from bootdqn.common.errors import UsageError
 from bootdqn.envs.gym_config import GymConfig
+from bootdqn.envs.seeded import SeededEpisodes
 
 
-def make_registered(config: GymConfig, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+def make_registered(config: GymConfig, render_mode: str | None = None) -> SeededEpisodes:
     """Return the environment that `config.env_id` names.
 
     A dictionary of observations with an `image`, as MiniGrid's, is taken for that image.
@@ -27,5 +28,5 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> gymnas
         raise UsageError(f"--env-id {config.env_id}: {error}{hint}") from error
     observations = environment.observation_space
     if isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
-        return TransformObservation(environment, lambda observation: observation["image"], observations["image"])
-    return environment
+        environment = TransformObservation(environment, lambda seen: seen["image"], observations["image"])
+    return SeededEpisodes(environment)

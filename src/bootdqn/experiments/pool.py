@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bootdqn.experiments.plan import PlannedRun
-from bootdqn.training.run import Progress, run
+from bootdqn.training.run import run
+from bootdqn.training.session import Progress
 from bootdqn.training.signals import stop_on_signal
 
 

@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 
 from bootdqn.common.specs import Array, Batch, ObservationSpec
-from bootdqn.replay.stores import make_store
+from bootdqn.replay.stores import like, make_store
+
+SEGMENT_SLOTS = 4096
+"""Slots that are saved together in one file."""
 
 
 class RingReplay:
@@ -55,6 +58,7 @@ class RingReplay:
         self._newest = np.arange(num_envs) * self._slots
         self._reached = 0
         self._size = 0
+        self._num_writes = np.zeros(-(-total // SEGMENT_SLOTS), np.int64)
 
     def __len__(self) -> int:
         """Return how many transitions can be sampled."""
@@ -64,8 +68,11 @@ class RingReplay:
         """Store the first observation of an episode."""
         slot = int(self._newest[env])
         self._open(env, slot)
-        self._store.write(slot, observation)
-        self._age[slot] = 0
+        self._write(slot, observation, age=0)
+
+    def cut_episode(self, env: int) -> None:
+        """End the episode of `env` where it is: its newest observation stays as a final one without a transition."""
+        self._open(env, self._after(int(self._newest[env])))
 
     def add(
         self,
@@ -87,15 +94,15 @@ class RingReplay:
         self._reward[slot] = reward
         self._terminated[slot] = terminated
         self._mask[slot] = mask
+        self._num_writes[slot // SEGMENT_SLOTS] += 1
         self._sampleable[slot] = True
         self._size += 1
         following = self._after(slot)
         self._open(env, following)
         if not terminated:
-            self._store.write(following, next_observation)
-            self._age[following] = min(self._age[slot] + 1, self._store.history)
+            self._write(following, next_observation, age=min(int(self._age[slot]) + 1, self._store.history))
             if truncated:
-                self._open(env, self._after(following))
+                self.cut_episode(env)
 
     def sample(self, batch_size: int, rng: np.random.Generator) -> Batch:
         """Draw `batch_size` stored transitions, uniformly and with replacement."""
@@ -114,6 +121,45 @@ class RingReplay:
         )
 
     @property
+    def segment_versions(self) -> list[int]:
+        """One number for each segment that changes whenever something in it does; 0 for a segment never written."""
+        return [int(count) for count in self._num_writes]
+
+    def get_segment(self, index: int) -> dict[str, Array]:
+        """Return the observations and transitions of one segment as arrays by name; they may be views."""
+        start, stop = self._bounds(index)
+        arrays = {name: array[start:stop] for name, array in self._transitions().items()}
+        return arrays | self._store.get_range(start, stop)
+
+    def set_segment(self, index: int, arrays: dict[str, Array], version: int) -> None:
+        """Put back what `get_segment` returned; a ValueError if it cannot be that."""
+        start, stop = self._bounds(index)
+        for name, array in self._transitions().items():
+            array[start:stop] = like(arrays, name, array[start:stop])
+        self._store.set_range(start, stop, arrays)
+        self._num_writes[index] = version
+
+    def get_state(self) -> dict[str, Array]:
+        """Return what belongs to no segment: where each environment writes, and what can be sampled."""
+        return {
+            "newest": self._newest.copy(),
+            "reached": np.asarray(self._reached, np.int64),
+            "sampleable": np.packbits(self._sampleable),
+        }
+
+    def set_state(self, state: dict[str, Array]) -> None:
+        """Put back what `get_state` returned, the segments being set already; a ValueError if it cannot be that."""
+        expected = self.get_state()
+        newest, reached, sampleable = (like(state, name, array) for name, array in expected.items())
+        starts = np.arange(len(newest)) * self._slots
+        if (newest < starts).any() or (newest >= starts + self._slots).any() or not 0 <= int(reached) <= self._slots:
+            raise ValueError("the replay's positions lie outside of its rings")
+        self._newest[:] = newest
+        self._reached = int(reached)
+        self._sampleable[:] = np.unpackbits(sampleable, count=len(self._sampleable))
+        self._size = int(self._sampleable.sum())
+
+    @property
     def nbytes(self) -> int:
         """Memory that the replay takes."""
         return self._store.nbytes + self._transition_nbytes
@@ -125,8 +171,26 @@ class RingReplay:
 
     @property
     def _transition_nbytes(self) -> int:
-        arrays = (self._age, self._action, self._reward, self._terminated, self._mask, self._sampleable)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in (*self._transitions().values(), self._sampleable))
+
+    def _transitions(self) -> dict[str, Array]:
+        return {
+            "age": self._age,
+            "action": self._action,
+            "reward": self._reward,
+            "terminated": self._terminated,
+            "mask": self._mask,
+        }
+
+    def _bounds(self, index: int) -> tuple[int, int]:
+        if not 0 <= index < len(self._num_writes):
+            raise ValueError(f"there is no segment {index}")
+        return index * SEGMENT_SLOTS, min((index + 1) * SEGMENT_SLOTS, len(self._age))
+
+    def _write(self, slot: int, observation: Any, *, age: int) -> None:
+        self._store.write(slot, observation)
+        self._age[slot] = age
+        self._num_writes[slot // SEGMENT_SLOTS] += 1
 
     def _read(self, slot: Array) -> Array:
         """Return the observations of `slot` (B,), each rebuilt from the slots of its episode that it is made of."""

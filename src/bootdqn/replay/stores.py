@@ -9,8 +9,10 @@ import numpy as np
 
 from bootdqn.common.specs import Array, BoxSpec, ObservationSpec
 
-EXPECTED_COMPRESSION = 0.16
+EXPECTED_COMPRESSION = 0.17
 """Compressed over plain size of an Atari frame, with a margin: see `benchmarks/replay.py`."""
+KEY_FRAME_EVERY = 64
+"""Slots from one key frame to the next."""
 
 
 class ObservationStore(Protocol):
@@ -25,6 +27,14 @@ class ObservationStore(Protocol):
 
     def read(self, slots: Array) -> Array:
         """Return the observations (B, ...) of `slots` (B, history + 1), the slots each is made of, oldest first."""
+        ...
+
+    def get_range(self, start: int, stop: int) -> dict[str, Array]:
+        """Return what stands in the slots from `start` up to `stop` as arrays by name, for a file."""
+        ...
+
+    def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
+        """Put back what `get_range` returned; a ValueError if it cannot be that."""
         ...
 
     @property
@@ -55,6 +65,14 @@ class DenseStore:
         values: Array = self._values[slots[:, 0]]
         return values
 
+    def get_range(self, start: int, stop: int) -> dict[str, Array]:
+        """Return a view of the observations."""
+        return {"observation": self._values[start:stop]}
+
+    def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
+        """Put back what `get_range` returned."""
+        self._values[start:stop] = like(arrays, "observation", self._values[start:stop])
+
     @property
     def nbytes(self) -> int:
         """Memory that the observations take."""
@@ -69,7 +87,9 @@ class DenseStore:
 class FrameStore:
     """Keeps the newest frame of each stack, losslessly compressed; a stack is rebuilt from its frames' slots.
 
-    Neighbouring stacks share all frames but one, and a frame of an Atari game compresses about tenfold.
+    Neighbouring stacks share all frames but one, and frames of a game have much in common: each is compressed with a
+    *key frame*, one in 64, as the dictionary. A slot holds on to its key, so that one overwritten serves until the last
+    frame that needs it is gone.
     """
 
     def __init__(self, spec: BoxSpec, num_slots: int) -> None:
@@ -86,33 +106,70 @@ class FrameStore:
         self._frame_shape = tuple(frame)
         self._frame_bytes = frame[0] * frame[1]
         self._frames: list[bytes] = [b""] * num_slots
+        self._keys: list[bytes] = [b""] * num_slots
 
     def write(self, slot: int, observation: Any) -> None:
         """Keep the newest frame of the stack `observation` in `slot`."""
-        self._frames[slot] = lz4.block.compress(np.ascontiguousarray(observation[-1]), store_size=False)
+        frame = np.ascontiguousarray(observation[-1])
+        if frame.shape != self._frame_shape or frame.dtype != np.uint8:
+            raise ValueError(f"expected a uint8 frame of shape {self._frame_shape}, got {frame.dtype} {frame.shape}")
+        before = self._keys[slot - 1]
+        key = before if before and slot % KEY_FRAME_EVERY else frame.tobytes()
+        self._keys[slot] = key
+        self._frames[slot] = lz4.block.compress(frame, store_size=False, dict=key)
 
     def read(self, slots: Array) -> Array:
         """Return the stacks (B, stack, height, width) of `slots` (B, stack)."""
-        return self._decompress(slots.ravel()).reshape(*slots.shape, *self._frame_shape)
+        return self._decompress(slots.ravel().tolist()).reshape(*slots.shape, *self._frame_shape)
 
     def _decompress(self, slots: Iterable[int]) -> Array:
         """Return the frames of `slots` one after the other; a slot never written reads as black."""
-        black = b"\0" * self._frame_bytes
-        frames = [self._frames[slot] for slot in slots]
+        black, size = b"\0" * self._frame_bytes, self._frame_bytes
+        frames, keys, decompress = self._frames, self._keys, lz4.block.decompress
         plain = [
-            lz4.block.decompress(frame, uncompressed_size=self._frame_bytes) if frame else black for frame in frames
+            decompress(frames[slot], uncompressed_size=size, dict=keys[slot]) if frames[slot] else black
+            for slot in slots
         ]
         return np.frombuffer(bytearray().join(plain), np.uint8)
 
+    def get_range(self, start: int, stop: int) -> dict[str, Array]:
+        """Return the compressed frames one after the other, their sizes, the keys, and which key each frame has."""
+        frames, keys = self._frames[start:stop], self._keys[start:stop]
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        return {
+            "frames": np.frombuffer(b"".join(frames), np.uint8),
+            "frame_size": np.array([len(frame) for frame in frames], np.int32),
+            "keys": np.frombuffer(b"".join(numbers), np.uint8),
+            "key_size": np.array([len(key) for key in numbers], np.int32),
+            "key": np.array([numbers[key] for key in keys], np.int32),
+        }
+
+    def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
+        """Put back what `get_range` returned, after a look at every frame."""
+        frames, keys = (_cut(arrays, name) for name in ("frame", "key"))
+        key = like(arrays, "key", np.empty(stop - start, np.int32))
+        if len(frames) != stop - start or key.min() < 0 or key.max() >= len(keys):
+            raise ValueError("the frames of a segment do not fit together")
+        self._frames[start:stop] = frames
+        self._keys[start:stop] = [keys[number] for number in key]
+        try:
+            sizes = {len(plain) for plain in (self._decompress([slot]) for slot in range(start, stop))}
+        except (lz4.block.LZ4BlockError, MemoryError) as error:
+            raise ValueError(f"a frame of a segment cannot be decompressed: {error}") from error
+        if sizes != {self._frame_bytes}:
+            raise ValueError(f"frames of a segment have {sorted(sizes)} bytes instead of {self._frame_bytes}")
+
     @property
     def nbytes(self) -> int:
-        """Memory that the frames take, with what Python adds to each."""
-        return sum(map(sys.getsizeof, self._frames)) + sys.getsizeof(self._frames)
+        """Memory that the frames and their keys take, with what Python adds to each."""
+        kept = (*self._frames, *{id(key): key for key in self._keys}.values())
+        return sum(map(sys.getsizeof, kept)) + sys.getsizeof(self._frames) + sys.getsizeof(self._keys)
 
     @property
     def expected_nbytes(self) -> int:
         """Memory that they will take when every slot is written, if they compress as Atari frames do."""
-        return int(len(self._frames) * self._frame_bytes * EXPECTED_COMPRESSION) + sys.getsizeof(self._frames)
+        lists = sys.getsizeof(self._frames) + sys.getsizeof(self._keys)
+        return int(len(self._frames) * self._frame_bytes * EXPECTED_COMPRESSION) + lists
 
 
 def make_store(spec: ObservationSpec, num_slots: int) -> ObservationStore:
@@ -120,3 +177,23 @@ def make_store(spec: ObservationSpec, num_slots: int) -> ObservationStore:
     if isinstance(spec, BoxSpec) and spec.stacked:
         return FrameStore(spec, num_slots)
     return DenseStore(spec, num_slots)
+
+
+def like(arrays: dict[str, Array], name: str, expected: Array) -> Array:
+    """Return the array called `name`; a ValueError if it is missing or not of the shape and type of `expected`."""
+    array = arrays.get(name)
+    if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
+        found = "nothing" if array is None else f"{array.dtype} {array.shape}"
+        raise ValueError(f"{name} should be {expected.dtype} {expected.shape}, found {found}")
+    return array
+
+
+def _cut(arrays: dict[str, Array], name: str) -> list[bytes]:
+    """Return the pieces of the bytes called `<name>s`, of the sizes `<name>_size`."""
+    joined, sizes = arrays.get(f"{name}s"), arrays.get(f"{name}_size")
+    if joined is None or sizes is None or joined.dtype != np.uint8 or sizes.dtype != np.int32 or sizes.ndim != 1:
+        raise ValueError(f"a segment lacks its {name}s")
+    if len(sizes) == 0 or sizes.min() < 0 or int(sizes.sum(dtype=np.int64)) != joined.size:
+        raise ValueError(f"the {name}s of a segment have other sizes than it says")
+    content, ends = joined.tobytes(), np.cumsum(sizes, dtype=np.int64).tolist()
+    return [content[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]

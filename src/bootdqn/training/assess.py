@@ -14,8 +14,8 @@ from bootdqn.common.specs import Array
 from bootdqn.envs.make import for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.networks.ensemble import Ensemble
-from bootdqn.training.config import from_flat
 from bootdqn.training.evaluation import Evaluation, evaluate
+from bootdqn.training.run import read_run_config
 from bootdqn.training.threads import pinned_threads
 from bootdqn.training.weights import load_ensemble
 
@@ -26,13 +26,7 @@ def assess(
     path: Path, *, episodes: int, max_steps: int, rule: VoteRule, seed: int, video: Path | None
 ) -> tuple[Evaluation, int]:
     """Play the run in folder `path` by the vote of its heads; return what was found and the step of its weights."""
-    folder = RunFolder(path)
-    if not folder.config.exists():
-        raise UsageError(f"{path} is not a run folder: it has no config.json")
-    try:
-        config = from_flat(folder.read_config())
-    except ValueError as error:
-        raise UsageError(f"{folder.config}: {error}") from error
+    folder, config = RunFolder(path), read_run_config(path)
     environment = make_environment(for_evaluation(config.env), render_mode="rgb_array" if video else None)
     ensemble, step = load_ensemble(folder.weights, config, spec_of(environment))
     film = _Film(video, environment.render) if video else None
@@ -44,7 +38,7 @@ def assess(
             max_steps=max_steps,
             rule=rule,
             rng=random_stream(seed, "assessment"),
-            on_step=film.take if film else lambda: None,
+            on_step=film.take if film else lambda _episode: None,
         )
     assert found is not None, "nothing asks this evaluation to stop"
     if film:
@@ -75,7 +69,7 @@ class _Film:
         film: dict[str, Any] = {"fps": STEPS_A_SECOND, "macro_block_size": 2}
         self._writer = imageio.get_writer(path, **(gif if path.suffix == ".gif" else film))
 
-    def take(self) -> None:
+    def take(self, _episode: int) -> None:
         """Add a frame."""
         self._writer.append_data(_even_sides(np.asarray(self._render())))
 

@@ -4,6 +4,7 @@ Field names are unique over all parts, so a configuration is also one flat mappi
 keys are the flags of the command line, and it is what a sweep varies.
 """
 
+import contextlib
 import difflib
 import re
 import types
@@ -34,6 +35,8 @@ class RunConfig:
     """Threads of PyTorch and BLAS; part of the configuration because they change the rounding."""
     log_every: int = 1000
     """Updates from one `update` record to the next."""
+    snapshot_every: int | Literal["log"] | None = None
+    """Keep the networks after every so many steps, or after 100, 200, 400, 800, ... (log), to look at them later."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**32:
@@ -41,6 +44,8 @@ class RunConfig:
         for name in ("num_envs", "threads", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+        if isinstance(self.snapshot_every, int) and self.snapshot_every < 1:
+            raise ValueError(f"--snapshot-every must be at least 1 or log, got {self.snapshot_every}")
         if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise ValueError(f"--device must be cpu, cuda or cuda:INDEX, got {self.device!r}")
 
@@ -63,6 +68,23 @@ class EvaluationConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+
+
+@dataclass(frozen=True)
+class SavingConfig:
+    """When to save what a stopped run goes on from. Not part of a run's configuration: it changes no number."""
+
+    checkpoint_every_minutes: float | None = None
+    """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
+    checkpoint_every_steps: int | None = None
+    """Also one after every so many environment steps."""
+
+    def __post_init__(self) -> None:
+        minutes, steps = self.checkpoint_every_minutes, self.checkpoint_every_steps
+        if minutes is not None and not 0 < minutes < float("inf"):
+            raise ValueError(f"--checkpoint-every-minutes must be positive, got {minutes}")
+        if steps is not None and steps < 1:
+            raise ValueError(f"--checkpoint-every-steps must be at least 1, got {steps}")
 
 
 @dataclass(frozen=True)
@@ -179,9 +201,18 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the keys whose values differ between two flat configurations, with both values."""
+    """Return the keys whose values differ between two flat configurations, with both values.
+
+    A key that one of them lacks, because it was written before there was such a setting, has its default there.
+    """
+    one, other = _completed(one), _completed(other)
     keys = sorted({*one, *other})
     return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
+
+
+def _completed(flat: Mapping[str, Any]) -> dict[str, Any]:
+    kind = flat.get("environment")
+    return (to_flat(DEFAULTS[kind]) if kind in DEFAULTS else {}) | dict(flat)
 
 
 def _parts(config: TrainConfig[Any]) -> dict[str, Any]:
@@ -192,9 +223,13 @@ def _as_type(name: str, value: Any, kind: Any) -> Any:
     """Return `value` as a `kind`, where JSON and TOML can write one; a ValueError otherwise."""
     origin = get_origin(kind)
     if origin in (types.UnionType, Union):
-        if value is None:
+        if value is None and type(None) in get_args(kind):
             return None
-        return _as_type(name, value, next(arm for arm in get_args(kind) if arm is not type(None)))
+        arms = [arm for arm in get_args(kind) if arm is not type(None)]
+        for arm in arms[:-1]:
+            with contextlib.suppress(ValueError):
+                return _as_type(name, value, arm)
+        return _as_type(name, value, arms[-1])
     if origin is Literal:
         if value not in get_args(kind):
             raise ValueError(f"{name} must be one of {', '.join(map(str, get_args(kind)))}; got {value!r}")

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 
-from bootdqn.training.run import Progress
+from bootdqn.training.session import Progress
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
 
@@ -43,19 +43,37 @@ def duration(seconds: float) -> str:
     return f"{whole // 86400}d {whole % 86400 // 3600}h"
 
 
+class Voice(NamedTuple):
+    """How a run speaks to people."""
+
+    show: Callable[[Progress], None]
+    """Takes its progress."""
+    announce: Callable[[str], None]
+    """Takes a line that is good to know."""
+    warn: Callable[[str], None]
+    """Takes a line that must be read."""
+
+
 @contextmanager
-def live_line(label: str, *, quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """Show a run on standard error; yields the function to call with its progress."""
-    console = Console(stderr=True)
+def live_line(label: str, *, quiet: bool = False) -> Iterator[Voice]:
+    """Show a run on standard error; quiet leaves only what went wrong."""
+    console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+
+    def say(line: str) -> None:
+        if line:
+            console.print(line)
+
     if quiet:
-        yield lambda _: None
+        yield Voice(lambda _: None, lambda _: None, say)
     elif not console.is_terminal:
-        yield _plain_lines(label, console)
+        yield Voice(_plain_lines(label, console), say, say)
     else:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[state]}"))
         with ProgressBar(*columns, console=console, transient=True) as bar:
             task = bar.add_task(label, total=1.0, state="starting")
-            yield lambda progress: bar.update(task, completed=progress.completed, state=describe(progress))
+            yield Voice(
+                lambda progress: bar.update(task, completed=progress.completed, state=describe(progress)), say, say
+            )
 
 
 def _plain_lines(label: str, console: Console) -> Callable[[Progress], None]:
@@ -65,6 +83,6 @@ def _plain_lines(label: str, console: Console) -> Callable[[Progress], None]:
         nonlocal last
         if time.monotonic() - last >= PLAIN_LINE_EVERY_SECONDS:
             last = time.monotonic()
-            console.print(f"{label}: {describe(progress)}", soft_wrap=True, markup=False, highlight=False)
+            console.print(f"{label}: {describe(progress)}")
 
     return show

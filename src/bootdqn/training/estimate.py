@@ -15,6 +15,8 @@ RECORD_BYTES = 50 * 2**20
 """Records of a long run; most need far less."""
 COPIES_OF_PARAMETERS = 5
 """Online, target, Adam's two moments, and gradients."""
+SAVED_COPIES_OF_PARAMETERS = 3 * 4 + 1
+"""Two checkpoints and one being written, of all but gradients, and the weights for looking at."""
 
 
 class Estimate(NamedTuple):
@@ -39,7 +41,8 @@ def estimate(parts: Parts) -> Estimate:
     parameters = sum(value.numel() * value.element_size() for value in parts.learner.online.parameters())
     replay, networks = parts.replay.expected_nbytes, COPIES_OF_PARAMETERS * parameters
     memory = replay + networks + PROCESS_BYTES + len(parts.environments) * ENVIRONMENT_BYTES
-    return Estimate(replay, networks, memory, disk=parameters + RECORD_BYTES)
+    disk = replay + SAVED_COPIES_OF_PARAMETERS * parameters + RECORD_BYTES
+    return Estimate(replay, networks, memory, disk)
 
 
 def refuse_what_cannot_fit(needed: Estimate, path: Path) -> None:

@@ -42,7 +42,7 @@ def evaluate(
     rule: VoteRule,
     rng: np.random.Generator,
     stop: Callable[[], bool] = lambda: False,
-    on_step: Callable[[], None] = lambda: None,
+    on_step: Callable[[int], None] = lambda _episode: None,
 ) -> Evaluation | None:
     """Play `episodes` episodes or `max_steps` steps, whichever comes first, by the vote of the heads.
 
@@ -54,13 +54,13 @@ def evaluate(
         rule: How the heads vote.
         rng: Seeds the environment.
         stop: Asked at every step; where it answers yes the evaluation is abandoned.
-        on_step: Called after every step, to record a video.
+        on_step: Called after every reset and every step with the number of the episode, from 1.
 
     Returns:
         What was found, or None if it was abandoned.
     """
     observation, _ = environment.reset(seed=int(rng.integers(2**31)))
-    on_step()
+    on_step(1)
     returns: list[float] = []
     lengths: list[int] = []
     total, length, steps = 0.0, 0, 0
@@ -71,14 +71,14 @@ def evaluate(
         q = q_values(np.asarray(observation)[None])
         measures += [float(measure[0]) for measure in vote_diversity(q)]
         observation, reward, terminated, truncated, _ = environment.step(int(vote(q, rule)[0]))
-        on_step()
+        on_step(len(returns) + 1)
         total, length, steps = total + float(reward), length + 1, steps + 1
         if terminated or truncated:
             returns.append(total)
             lengths.append(length)
             total, length = 0.0, 0
             observation, _ = environment.reset()
-            on_step()
+            on_step(len(returns) + 1)
     cut = not returns
     return Evaluation(
         returns=[total] if cut else returns,
@@ -97,13 +97,29 @@ class Evaluator:
         self._environment: Environment | None = None
         self._number = 0
 
+    def get_state(self) -> int:
+        """Return the number of the last evaluation made."""
+        return self._number
+
+    def set_state(self, state: int) -> None:
+        """Go on after that evaluation."""
+        self._number = int(state)
+
     def is_due(self, step: int) -> bool:
         """Return whether an evaluation is due after `step` environment steps and has not been made."""
         every = self._config.evaluation.eval_every_frames
         return every is not None and step * self._config.env.frames_per_step // every > self._number
 
-    def evaluate_if_due(self, step: int, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """Return the record of the evaluation that is due after `step` environment steps, if one is."""
+    def evaluate_if_due(
+        self, step: int, stop: Callable[[], bool], on_progress: Callable[[int, int], None] = lambda _episode, _of: None
+    ) -> dict[str, Any] | None:
+        """Return the record of the evaluation that is due after `step` environment steps, if one is.
+
+        Args:
+            step: Environment steps so far.
+            stop: Asked at every step; where it answers yes the evaluation is abandoned, and is due still.
+            on_progress: Called after every step with the episode it belongs to, and how many there will be at most.
+        """
         settings, frames = self._config.evaluation, step * self._config.env.frames_per_step
         if settings.eval_every_frames is None or not self.is_due(step):
             return None
@@ -118,6 +134,7 @@ class Evaluator:
             rule=settings.vote,
             rng=random_stream(self._config.run.seed, f"evaluation/{number}"),
             stop=stop,
+            on_step=lambda episode: on_progress(episode, settings.eval_episodes),
         )
         if found is None:
             return None

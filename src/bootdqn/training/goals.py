@@ -1,5 +1,6 @@
 """What a run is after: when it is over, what its summary says, and what is worth showing meanwhile."""
 
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
@@ -40,6 +41,14 @@ class Goal(Protocol):
 
     def summary(self) -> dict[str, Any]:
         """Return what the run found, for `summary.json`."""
+        ...
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what was taken in so far, ready for JSON."""
+        ...
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
         ...
 
 
@@ -91,6 +100,14 @@ class DeepSeaGoal:
             "bad_episodes": rule.bad_episodes,
         }
 
+    def get_state(self) -> dict[str, Any]:
+        """Return the counts."""
+        return asdict(self._rule)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on counting."""
+        self._rule = SolvedRule(**state)
+
 
 class FramesGoal:
     """Train for a number of frames; how well it went is told by the evaluations."""
@@ -136,6 +153,14 @@ class FramesGoal:
             "max_evaluation": max(self._evaluations, default=None),
             "last_evaluation": self._evaluations[-1] if self._evaluations else None,
         }
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the frames and the evaluations."""
+        return {"frames": self._frames, "evaluations": list(self._evaluations)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from them."""
+        self._frames, self._evaluations = int(state["frames"]), [float(value) for value in state["evaluations"]]
 
 
 def make_goal(config: EnvConfig) -> Goal:

@@ -4,7 +4,9 @@ It yields one record for each round of steps. Records, progress and evaluation c
 into the loop.
 """
 
+import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import numpy as np
 from bootdqn.agent.actor import Actor
 from bootdqn.agent.build import make_learner
 from bootdqn.agent.learner import Learner, UpdateResult
+from bootdqn.common.errors import TrainingError
 from bootdqn.common.random_streams import RandomStreams
 from bootdqn.common.specs import Array
 from bootdqn.envs.make import Environment, make_environment, spec_of
@@ -42,6 +45,24 @@ class Round(NamedTuple):
 
 
 @dataclass
+class Position:
+    """Where the loop stands between two rounds."""
+
+    begun: bool
+    """Whether every environment has begun its first episode."""
+    step: int
+    """Environment steps so far, of all environments together."""
+    learning: bool
+    """Whether the first update has been made."""
+    observations: Array
+    """(E, ...): what each environment shows."""
+    lengths: Array
+    """(E,): steps of the episode under way."""
+    returns: Array
+    """(E,): rewards of the episode under way, added up."""
+
+
+@dataclass
 class Parts:
     """Everything with state that one run consists of."""
 
@@ -50,6 +71,7 @@ class Parts:
     learner: Learner
     replay: RingReplay
     streams: RandomStreams
+    position: Position
 
 
 def make_parts(config: TrainConfig[Any]) -> Parts:
@@ -57,70 +79,121 @@ def make_parts(config: TrainConfig[Any]) -> Parts:
     streams = RandomStreams(config.run.seed)
     environments = [make_environment(config.env) for _ in range(config.run.num_envs)]
     spec = spec_of(environments[0])
-    num_heads = config.network.num_heads
+    num_envs, num_heads = len(environments), config.network.num_heads
     ensemble = make_ensemble(config.network, spec, streams["networks"])
     return Parts(
         environments=environments,
-        actor=Actor(config.actor, len(environments), num_heads, streams["acting"]),
+        actor=Actor(config.actor, num_envs, num_heads, streams["acting"]),
         learner=make_learner(config.learner, ensemble, config.run.device),
         replay=RingReplay(
             spec.observation,
             capacity=config.replay.replay_capacity,
             num_heads=num_heads,
             discount=config.learner.discount,
-            num_envs=len(environments),
+            num_envs=num_envs,
         ),
         streams=streams,
+        position=Position(
+            begun=False,
+            step=0,
+            learning=False,
+            observations=np.zeros((num_envs, *spec.observation.shape), spec.observation.dtype),
+            lengths=np.zeros(num_envs, np.int64),
+            returns=np.zeros(num_envs),
+        ),
     )
 
 
+def begin(parts: Parts) -> None:
+    """Begin the first episode of every environment, each with a seed of its own."""
+    for env in range(len(parts.environments)):
+        seed = int(parts.streams[f"environment/{env}"].integers(2**31))
+        parts.position.observations[env] = _begin_episode(parts, env, seed)
+    parts.position.begun = True
+
+
 def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
-    """Train for ever: act, step, store, and when due sample, update, copy to the target (Algorithm 1)."""
+    """Train for ever: act, step, store, and when due sample, update, copy to the target (Algorithm 1).
+
+    It goes on from `parts.position`; parts just made are begun first. Whenever a round is yielded, `parts` are as they
+    are between two rounds.
+    """
     environments, actor, learner, replay = parts.environments, parts.actor, parts.learner, parts.replay
     masks, sampling, rules = parts.streams["masks"], parts.streams["replay"], config.learner
     num_heads, mask_probability = config.network.num_heads, config.replay.mask_probability
     reward_scale = _sign if config.env.clip_rewards else float
-    step, learning = 0, False
-    observations = np.stack([_begin_episode(parts, env, seeded=True) for env in range(len(environments))])
-    lengths, returns = np.zeros(len(environments), np.int64), np.zeros(len(environments))
+    here = parts.position
+    if not here.begun:
+        begin(parts)
     while True:
-        actions = actor.act(learner.q_values(observations), step, learning=learning)
+        actions = actor.act(learner.q_values(here.observations), here.step, learning=here.learning)
         finished = []
-        for env, environment in enumerate(environments):
+        for env in range(len(environments)):
             action = int(actions[env])
-            observation, reward, terminated, truncated, info = environment.step(action)
+            observation, reward, terminated, truncated, info = _step(parts, env, action)
             mask = masks.random(num_heads) < mask_probability
             replay.add(env, action, reward_scale(reward), observation, mask, terminated=terminated, truncated=truncated)
-            lengths[env] += 1
-            returns[env] += reward
+            here.lengths[env] += 1
+            here.returns[env] += reward
             if terminated or truncated:
-                finished.append(Episode(env, int(actor.heads[env]), int(lengths[env]), float(returns[env]), info))
-                lengths[env], returns[env] = 0, 0
-                observation = _begin_episode(parts, env)
-            observations[env] = observation
-        before, step = step, step + len(environments)
+                length, total_reward = int(here.lengths[env]), float(here.returns[env])
+                finished.append(Episode(env, int(actor.heads[env]), length, total_reward, info))
+                here.lengths[env], here.returns[env] = 0, 0
+                observation = begin_new_episode(parts, env)
+            here.observations[env] = observation
+        before, here.step = here.step, here.step + len(environments)
         updates = []
-        if step >= rules.learning_starts and len(replay):
-            for _ in range(_times_due(before, step, rules.update_every)):
+        if here.step >= rules.learning_starts and len(replay):
+            for _ in range(times_due(before, here.step, rules.update_every)):
                 updates.append(learner.update(replay.sample(rules.batch_size, sampling)))
-                learning = True
-        if rules.target_every and _times_due(before, step, rules.target_every):
+                here.learning = True
+        if rules.target_every and times_due(before, here.step, rules.target_every):
             learner.copy_to_target()
-        yield Round(step, finished, updates)
+        yield Round(here.step, finished, updates)
 
 
-def _begin_episode(parts: Parts, env: int, *, seeded: bool = False) -> Array:
+def begin_new_episode(parts: Parts, env: int) -> Array:
     """Reset one environment, draw its head, store its first observation and return it."""
-    seed = int(parts.streams[f"environment/{env}"].integers(2**31)) if seeded else None
-    observation, _ = parts.environments[env].reset(seed=seed)
+    return _begin_episode(parts, env, seed=None)
+
+
+def times_due(before: int, after: int, every: int) -> int:
+    """Return how many multiples of `every` lie in the steps after `before`, up to `after`."""
+    return after // every - before // every
+
+
+def _begin_episode(parts: Parts, env: int, seed: int | None) -> Array:
+    with _blamed_on(parts, env):
+        observation, _ = parts.environments[env].reset(seed=seed)
+    _refuse_infinite(observation, 0.0, env)
     parts.actor.draw_head(env)
     parts.replay.begin_episode(env, observation)
     return np.asarray(observation)
 
 
-def _times_due(before: int, after: int, every: int) -> int:
-    """Return how many multiples of `every` lie in the steps after `before`, up to `after`."""
-    return after // every - before // every
+def _step(parts: Parts, env: int, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    with _blamed_on(parts, env):
+        observation, reward, terminated, truncated, info = parts.environments[env].step(action)
+    _refuse_infinite(observation, reward, env)
+    return observation, reward, terminated, truncated, info
+
+
+@contextmanager
+def _blamed_on(parts: Parts, env: int) -> Iterator[None]:
+    """Turn whatever the environment raises into an error that says so."""
+    try:
+        yield
+    except Exception as error:
+        after = f"after step {parts.position.step:,}"
+        raise TrainingError(f"environment {env} raised {type(error).__name__} {after}: {error}") from error
+
+
+def _refuse_infinite(observation: Any, reward: Any, env: int) -> None:
+    if not math.isfinite(reward):
+        raise TrainingError(f"environment {env} gave the reward {reward}")
+    if isinstance(observation, np.ndarray) and observation.dtype.kind == "f" and not np.isfinite(observation).all():
+        where = np.argwhere(~np.isfinite(observation))[0].tolist()
+        raise TrainingError(f"environment {env} gave an observation that is not finite at {where}")
 
 
 def _sign(reward: Any) -> float:

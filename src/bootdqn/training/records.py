@@ -1,34 +1,66 @@
 """What a run writes down: `metrics.jsonl` from the stream of rounds alone, `timing.jsonl` from the clock."""
 
 import json
-import math
+import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import DamagedFileError
 from bootdqn.training.loop import Episode, Round
 from bootdqn.training.sinks import Sink
 
 
 class JsonLines:
-    """A file of one JSON object a line, whole lines only."""
+    """A file of one JSON object a line, whole lines only.
+
+    Lines wait in memory until they are flushed. Where that fails, the file is cut back to the last whole line and the
+    lines go on waiting, so that a full disk costs nothing but memory once there is room again.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._file: TextIO = path.open("w", encoding="utf-8")
+        """Open `path`, made if it is missing, to go on at its end."""
+        self._path = path
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self.position = os.fstat(self._handle).st_size
+        """Bytes on disk."""
+        self._waiting: list[bytes] = []
+
+    def cut(self, position: int) -> None:
+        """Forget what lies beyond `position`.
+
+        Raises:
+            DamagedFileError: The file is shorter than that.
+        """
+        if not 0 <= position <= os.fstat(self._handle).st_size:
+            raise DamagedFileError(f"{self._path} is shorter than its checkpoint says; --restart begins the run again")
+        os.ftruncate(self._handle, position)
+        self.position = position
+        self._waiting.clear()
 
     def write(self, record: dict[str, Any]) -> None:
         """Append one record."""
-        self._file.write(json.dumps(record, allow_nan=False) + "\n")
+        self._waiting.append(json.dumps(record, allow_nan=False).encode() + b"\n")
 
-    def flush(self) -> None:
-        """Hand everything written so far to the operating system."""
-        self._file.flush()
+    def flush(self, *, sync: bool = False) -> None:
+        """Hand everything written so far to the operating system, and with `sync` see it safely on the disk."""
+        content = memoryview(b"".join(self._waiting))
+        try:
+            done = 0
+            while done < len(content):
+                done += os.pwrite(self._handle, content[done:], self.position + done)
+            if sync:
+                os.fsync(self._handle)
+        except OSError:
+            os.ftruncate(self._handle, self.position)
+            raise
+        self.position += len(content)
+        self._waiting.clear()
 
     def close(self) -> None:
-        """Flush and close."""
-        self._file.close()
+        """Close the file; what was not flushed is lost."""
+        os.close(self._handle)
 
 
 class UpdateAverages:
@@ -44,13 +76,19 @@ class UpdateAverages:
         """Take in one round; yield the records that are due."""
         for update in round_.updates:
             self.updates += 1
-            loss = float(update.head_loss.mean())
-            if not math.isfinite(loss):
-                raise UsageError(f"the loss is not finite after step {round_.step:,}; lower --learning-rate")
-            self._loss += loss
+            self._loss += float(update.head_loss.mean())
             self._td_error += float(update.td_error.mean())
             if self.updates % self._log_every == 0:
                 yield self._record(round_.step)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the sums, ready for JSON."""
+        return {"updates": self.updates, "loss": self._loss, "td_error": self._td_error}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on adding up."""
+        self.updates = int(state["updates"])
+        self._loss, self._td_error = float(state["loss"]), float(state["td_error"])
 
     def _record(self, step: int) -> dict[str, Any]:
         record = {
@@ -107,12 +145,22 @@ class Records:
         for sink in self._sinks:
             sink.write(record)
 
-    def flush(self) -> None:
-        """Hand everything written so far to the operating system."""
-        self._file.flush()
+    def flush(self, *, sync: bool = False) -> None:
+        """Hand everything written so far to the operating system, and with `sync` see it safely on the disk."""
+        self._file.flush(sync=sync)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the counts, the sums and the length of the file, which has been flushed."""
+        return {"episodes": self.episodes, "position": self._file.position, **self._averages.get_state()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from there; what the file holds beyond is cut off."""
+        self._file.cut(int(state["position"]))
+        self.episodes = int(state["episodes"])
+        self._averages.set_state(state)
 
     def close(self) -> None:
-        """Flush and close."""
+        """Close the file and the sinks; what was not flushed is lost."""
         self._file.close()
         for sink in self._sinks:
             sink.close()
@@ -121,10 +169,11 @@ class Records:
 class Clock:
     """Seconds of this run, and steps a second over the last stretch."""
 
-    def __init__(self, interval: float) -> None:
+    def __init__(self, interval: float, *, seconds: float = 0.0, step: int = 0) -> None:
         self._interval = interval
-        self._start = self._last = time.monotonic()
-        self._last_step = 0
+        self._last = time.monotonic()
+        self._start = self._last - seconds
+        self._last_step = step
 
     @property
     def seconds(self) -> float:

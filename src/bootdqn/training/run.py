@@ -1,45 +1,31 @@
-"""One run in one folder: claim the folder, train until the goal is met, write down what happened."""
+"""One run in one folder: claim the folder, find out where the run stands, and train it to its end."""
 
+import hashlib
 import itertools
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bootdqn.agent.build import precision_advice
 from bootdqn.common.errors import UsageError
-from bootdqn.common.files import held_exclusively, write_json_atomically
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.files import write_json_atomically
+from bootdqn.common.lock import locked
+from bootdqn.common.run_folder import RunFolder, read_json_object
 from bootdqn.envs.make import effective_settings
-from bootdqn.training.config import TrainConfig, differences, resolve, to_flat
+from bootdqn.training.checkpoint import Checkpoints, Loaded
+from bootdqn.training.config import SavingConfig, TrainConfig, differences, from_flat, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_what_cannot_fit
-from bootdqn.training.evaluation import Evaluator
-from bootdqn.training.goals import Goal, make_goal
-from bootdqn.training.loop import Parts, make_parts, train
+from bootdqn.training.loop import make_parts
 from bootdqn.training.provenance import provenance
-from bootdqn.training.records import Clock, JsonLines, Records
-from bootdqn.training.signals import StopRequest, stop_on_signal
+from bootdqn.training.session import Progress, Session
+from bootdqn.training.signals import stop_on_signal
 from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks
 from bootdqn.training.threads import pinned_threads
-from bootdqn.training.weights import save_weights
 
-SHOW_EVERY_SECONDS = 0.25
-TIMING_EVERY_SECONDS = 10.0
-ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
-
-
-class Progress(NamedTuple):
-    """What a run shows while it is under way."""
-
-    episodes: int
-    completed: float
-    """From 0 to 1, of the longest the run can be."""
-    position: str
-    speed: str
-    seconds_left: float | None
-    """At most, if it goes on like this."""
-    note: str
+__all__ = ["Outcome", "Progress", "default_run_dir", "finished_summary", "read_run_config", "run"]
 
 
 @dataclass(frozen=True)
@@ -56,30 +42,38 @@ def run(
     path: Path,
     show: Callable[[Progress], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
     *,
+    saving: SavingConfig | None = None,
+    restart: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
 ) -> Outcome:
     """Train the run that `config` describes in the folder `path`.
 
-    A folder that holds the same run, finished, is left alone; stopped before its end, it starts from the beginning.
+    A folder that holds the same run, finished, is left alone; one stopped before its end goes on exactly where its last
+    checkpoint was made.
 
     Args:
         config: Everything that the numbers depend on.
         path: The folder, made if it is missing.
         show: Called a few times a second with the state of the run.
-        announce: Called before the first step with what the run is and needs.
+        announce: Called before the first step with what the run is and needs, a line each.
+        warn: Called with a line whenever something went wrong that does not end the run.
+        saving: When to make checkpoints.
+        restart: Begin again, even if the run was begun or finished before.
         tensorboard: Also write TensorBoard's event files.
         wandb: Also log to Weights & Biases.
 
     Raises:
         UsageError: The folder holds something else, or the configuration asks for what is not there.
+        TrainingError: The run cannot go on; its last checkpoint is kept.
     """
     refuse_missing_sinks(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
     config = resolve(config)
     folder = RunFolder(path)
     finished = finished_summary(folder, config)
-    if finished is not None:
+    if finished is not None and not restart:
         return Outcome(finished, 0, already_finished=True)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         parts = make_parts(config)
@@ -88,15 +82,41 @@ def run(
         settings = effective_settings(config.env)
         announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
         announce(f"needs about {needed}")
-        announce(precision_advice(config.learner, config.run.device))
+        warn(precision_advice(config.learner, config.run.device))
         folder.path.mkdir(parents=True, exist_ok=True)
-        with held_exclusively(folder.path):
-            finished_summary(folder, config)  # once more: another process may have come first
-            write_json_atomically(folder.config, to_flat(config))
-            write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
-            sinks: list[Sink] = [TensorBoardSink(path)] if tensorboard else []
-            sinks += [WandbSink(path, to_flat(config))] if wandb else []
-            return _train_in(folder, config, parts, sinks, show, stop)
+        with locked(folder.lock) as lock:
+            finished = finished_summary(folder, config)  # once more: another process may have come first
+            if finished is not None and not restart:
+                return Outcome(finished, 0, already_finished=True)
+            checkpoints = Checkpoints(folder.checkpoints)
+            loaded = None if restart else _find_checkpoint(folder, checkpoints, warn)
+            if loaded is None:
+                _clear(folder, checkpoints)
+                write_json_atomically(folder.config, to_flat(config))
+                write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
+            folder.summary.unlink(missing_ok=True)
+            step = 0 if loaded is None else int(loaded.state.values["step"])
+            sinks: list[Sink] = [TensorBoardSink(path, step + 1 if step else 0)] if tensorboard else []
+            sinks += [WandbSink(path, to_flat(config), _identity(folder))] if wandb else []
+            session = Session(
+                config,
+                folder,
+                parts,
+                lock,
+                saving=saving or SavingConfig(),
+                checkpoints=checkpoints,
+                loaded=loaded,
+                sinks=sinks,
+                show=show,
+                warn=warn,
+                stop=stop,
+            )
+            if loaded is not None:
+                announce(f"going on from step {step:,}")
+                _note_resumption(folder, config, step, session.not_exact)
+                for problem in session.not_exact:
+                    warn(problem)
+            return Outcome(*session.train())
 
 
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
@@ -106,7 +126,9 @@ def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path
     name = "-".join([config.env.kind, *words, f"seed{config.run.seed}"])
     for candidate in itertools.chain([root / name], (root / f"{name}-{count}" for count in itertools.count(2))):
         folder = RunFolder(candidate)
-        if not candidate.exists() or (folder.config.exists() and folder.read_config() == to_flat(config)):
+        if not candidate.exists() or (
+            folder.config.exists() and not differences(folder.read_config(), to_flat(config))
+        ):
             return candidate
     raise AssertionError("there is always a next number")
 
@@ -124,70 +146,58 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, A
             raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another --run-dir")
         summary = folder.read_summary()
         return summary if summary is not None and summary.get("status") == "finished" else None
-    if folder.path.exists() and (not folder.path.is_dir() or any(not _is_left_over(p) for p in folder.path.iterdir())):
+    if folder.path.exists() and (not folder.path.is_dir() or any(not _is_ours(p) for p in folder.path.iterdir())):
         raise UsageError(f"{folder.path} exists and is not a run folder; choose another --run-dir")
     return None
 
 
-def _is_left_over(path: Path) -> bool:
-    """Return whether `path` is a file that a crash left half written."""
-    return path.name.startswith(".") and path.suffix == ".part"
-
-
-def _train_in(
-    folder: RunFolder,
-    config: TrainConfig[Any],
-    parts: Parts,
-    sinks: list[Sink],
-    show: Callable[[Progress], None],
-    stop: StopRequest,
-) -> Outcome:
-    for left_over in (folder.summary, folder.weights):
-        left_over.unlink(missing_ok=True)
-    records, timing = Records(folder.metrics, config.run.log_every, sinks), JsonLines(folder.timing)
-    goal, evaluator = make_goal(config.env), Evaluator(config, parts.learner.q_values)
-    clock, glance = Clock(TIMING_EVERY_SECONDS), Clock(SHOW_EVERY_SECONDS)
-    step = 0
+def read_run_config(path: Path) -> TrainConfig[Any]:
+    """Return the configuration of the run in folder `path`; a UsageError if there is none."""
+    folder = RunFolder(path)
+    if not folder.config.exists():
+        raise UsageError(f"{path} is not a run folder: it has no config.json")
     try:
-        for rounds, round_ in enumerate(train(config, parts), start=1):
-            step = round_.step
-            records.add_round(round_)
-            goal.add_round(round_)
-            if evaluation := evaluator.evaluate_if_due(step, lambda: bool(stop)):
-                records.add(evaluation)
-                records.flush()
-                goal.add_evaluation(evaluation["mean_return"])
-                save_weights(folder.weights, parts.learner.online, step)
-            if goal.over or stop:
-                break
-            if rounds % ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK == 0 and (seen := glance.tick(step)):
-                frames_per_second = seen["steps_per_second"] * config.env.frames_per_step
-                show(_progress(records.episodes, frames_per_second, config, clock.seconds, goal))
-                if record := clock.tick(step):
-                    timing.write(record)
-                    timing.flush()
-                    records.flush()
-        timing.write({"seconds": round(clock.seconds, 3), "step": step})
-        save_weights(folder.weights, parts.learner.online, step)
-    finally:
-        records.close()
-        timing.close()
-    done = goal.over and not evaluator.is_due(step)  # an evaluation that was abandoned is still due
-    summary = {
-        "status": "finished" if done else "interrupted",
-        "steps": step,
-        "episodes": records.episodes,
-        "updates": records.updates,
-        "seconds": round(clock.seconds, 3),
-        **goal.summary(),
-    }
-    write_json_atomically(folder.summary, summary)
-    return Outcome(summary, 0 if done else stop.exit_code)
+        return from_flat(folder.read_config())
+    except ValueError as error:
+        raise UsageError(f"{folder.config}: {error}") from error
 
 
-def _progress(
-    episodes: int, frames_per_second: float, config: TrainConfig[Any], seconds: float, goal: Goal
-) -> Progress:
-    unit = "frames" if config.env.frames_per_step > 1 else "steps"
-    left = seconds * (1 - goal.completed) / goal.completed if goal.completed else None
-    return Progress(episodes, goal.completed, goal.position, f"{frames_per_second:,.0f} {unit}/s", left, goal.note)
+def _find_checkpoint(folder: RunFolder, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Loaded | None:
+    """Return the checkpoint to go on from, or None where the run has not begun.
+
+    Raises:
+        DamagedFileError: The run has begun, and there is no checkpoint that can be read.
+    """
+    if checkpoints.exist():
+        return checkpoints.load(lambda line: warn(f"{folder.path}: {line}"))
+    if folder.metrics.exists() and folder.metrics.stat().st_size:
+        raise UsageError(f"{folder.path} was begun but has no checkpoint to go on from; --restart begins it again")
+    return None
+
+
+def _clear(folder: RunFolder, checkpoints: Checkpoints) -> None:
+    """Remove what an earlier attempt at this run left behind."""
+    checkpoints.remove()
+    shutil.rmtree(folder.snapshots, ignore_errors=True)
+    for left_over in (folder.summary, folder.weights, folder.metrics, folder.timing):
+        left_over.unlink(missing_ok=True)
+
+
+def _note_resumption(folder: RunFolder, config: TrainConfig[Any], step: int, not_exact: list[str]) -> None:
+    """Write down that another process took the run up, and whether it could do so exactly."""
+    known = read_json_object(folder.provenance) if folder.provenance.exists() else {}
+    entry = {"step": step, "not_exact": not_exact, **provenance(config.run.threads)}
+    known["exact"] = known.get("exact", True) and not not_exact
+    known["resumed"] = [*known.get("resumed", []), entry]
+    write_json_atomically(folder.provenance, known)
+
+
+def _identity(folder: RunFolder) -> str:
+    """Return what stands for the run, from its first start on, wherever its folder is moved to."""
+    started = read_json_object(folder.provenance).get("started", "")
+    return hashlib.sha256(f"{folder.path.name} {started}".encode()).hexdigest()[:16]
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether `path` is a file that a crash left behind before the run's first file was whole."""
+    return path.name == "lock.json" or (path.name.startswith(".") and path.suffix == ".part")

@@ -33,10 +33,11 @@ def refuse_missing_sinks(*names: str) -> None:
 class TensorBoardSink:
     """Event files in the run folder's `tensorboard`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, first_step: int = 0) -> None:
+        """Write on; what an earlier process of this run wrote from `first_step` on is not shown."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(folder / "tensorboard"))
+        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first_step or None)
 
     def write(self, record: dict[str, Any]) -> None:
         """Add the numbers of a record as scalars."""
@@ -51,10 +52,13 @@ class TensorBoardSink:
 class WandbSink:
     """A run of Weights & Biases, online or (WANDB_MODE=offline) in the run folder's `wandb`."""
 
-    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, config: dict[str, Any], identity: str) -> None:
+        """Begin, or go on with, the run that `identity` stands for."""
         import wandb
 
-        self._run = wandb.init(project="bootdqn", name=folder.name, dir=str(folder), config=config)
+        self._run = wandb.init(
+            project="bootdqn", name=folder.name, dir=str(folder), config=config, id=identity, resume="allow"
+        )
 
     def write(self, record: dict[str, Any]) -> None:
         """Log the numbers of a record."""

@@ -4,20 +4,27 @@ from pathlib import Path
 from typing import Any
 
 import safetensors
-import safetensors.torch
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.files import write_bytes_atomically
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import EnvSpec
+from bootdqn.common.tensors import write_tensors
 from bootdqn.networks.ensemble import Ensemble, make_ensemble
 from bootdqn.training.config import TrainConfig
 
 
 def save_weights(path: Path, ensemble: Ensemble, step: int) -> None:
     """Write the parameters of `ensemble` after `step` environment steps."""
-    tensors = {name: value.cpu().contiguous() for name, value in ensemble.state_dict().items()}
-    write_bytes_atomically(path, safetensors.torch.save(tensors, metadata={"step": str(step)}))
+    arrays = {name: value.cpu().numpy() for name, value in ensemble.state_dict().items()}
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        write_tensors(part, arrays, {"step": str(step)})
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[Ensemble, int]:

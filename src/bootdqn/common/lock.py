@@ -1,0 +1,165 @@
+"""One process to a folder, on this host or on any that shares it.
+
+The lock is a file that names its holder. On one host the kernel knows whether the holder lives: it holds the file with
+`flock`, which ends with the process however it ends. A holder elsewhere shows that it lives by touching the file now
+and then; one that has not for a while is taken for lost. Times are the file system's own, so clocks need not agree.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bootdqn.common.errors import TrainingError, UsageError
+
+HEARTBEAT_SECONDS = 10.0
+LOST_AFTER_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lock."""
+
+    host: str
+    boot_id: str
+    pid: int
+    since: str
+    token: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}, since {self.since}"
+
+
+class Lock:
+    """A lock that is held, as long as nobody took it for lost."""
+
+    def __init__(self, path: Path, handle: int, holder: Holder) -> None:
+        self._path, self._handle, self._holder = path, handle, holder
+        self._done = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="lock heartbeat", daemon=True)
+        self._heart.start()
+
+    def check(self) -> None:
+        """Raise a TrainingError if another process has taken the lock over, as after this one slept for long."""
+        if not self._is_ours():
+            raise TrainingError(f"{self._path.parent} was taken over by {_read(self._path) or 'another process'}")
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._done.set()
+        self._heart.join()
+        with contextlib.suppress(OSError):
+            if self._is_ours():
+                self._path.unlink()
+        os.close(self._handle)
+
+    def _is_ours(self) -> bool:
+        holder = _read(self._path)
+        return holder is not None and holder.token == self._holder.token
+
+    def _beat(self) -> None:
+        while not self._done.wait(HEARTBEAT_SECONDS):
+            with contextlib.suppress(OSError):
+                os.utime(self._handle)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[Lock]:
+    """Hold the lock file `path`, which is gone afterwards.
+
+    Raises:
+        UsageError: Another process holds it.
+    """
+    lock = _acquire(path)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def _acquire(path: Path) -> Lock:
+    holder = Holder(
+        platform.node(), _boot_id(), os.getpid(), datetime.now(UTC).isoformat(timespec="seconds"), uuid.uuid4().hex
+    )
+    while True:
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
+        except FileExistsError:
+            _remove_if_lost(path, holder)
+            continue
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        os.write(handle, json.dumps(asdict(holder)).encode())
+        return Lock(path, handle, holder)
+
+
+def _remove_if_lost(path: Path, me: Holder) -> None:
+    """Remove the lock file of a holder that is no more; raise a UsageError if it may be alive."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return
+    try:
+        holder = _read(path)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held_here = False
+        except BlockingIOError:
+            held_here = True
+        same_kernel = holder is not None and holder.boot_id == me.boot_id
+        silent = _age(path)
+        if held_here or (not same_kernel and silent < LOST_AFTER_SECONDS):
+            hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - silent:.0f} seconds"
+            raise UsageError(
+                f"{path.parent} is in use by {holder or 'another process'}: wait for it or choose another folder{hint}"
+            )
+        _move_away(path, holder)
+    finally:
+        os.close(handle)
+
+
+def _move_away(path: Path, lost: Holder | None) -> None:
+    """Remove the lock of `lost`; should it have been another one's by now, put it back."""
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(aside)
+        if _read(aside) != lost:
+            with contextlib.suppress(FileExistsError):
+                path.hardlink_to(aside)
+        aside.unlink()
+
+
+def _age(path: Path) -> float:
+    """Return the seconds since `path` was touched, by the clock of the file system it is on."""
+    now = path.with_name(f".now.{uuid.uuid4().hex}.part")
+    try:
+        now.touch()
+        return now.stat().st_mtime - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+    finally:
+        now.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Holder | None:
+    """Return whom a lock file names, or None where it names nobody."""
+    try:
+        value = json.loads(path.read_bytes()[:10_000])
+        return Holder(**{field.name: field.type(value[field.name]) for field in fields(Holder)})  # type: ignore[operator]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _boot_id() -> str:
+    """Return what the kernel drew when it started, or the host's name where it does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return platform.node()

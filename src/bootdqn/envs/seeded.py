@@ -1,0 +1,77 @@
+"""A state for environments that cannot be asked for theirs: the episode's seed and its actions, played again."""
+
+import hashlib
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+
+from bootdqn.common.random_streams import random_stream
+
+
+class EpisodeNotReproducedError(Exception):
+    """An episode, played again from its seed with its actions, came out differently."""
+
+
+class SeededEpisodes(gymnasium.Wrapper[Any, int, Any, int]):
+    """Begins every episode with a seed of its own, drawn from the seed of the first reset.
+
+    Its state is the episode so far. Setting it plays the episode again and compares the observations and rewards; an
+    environment whose randomness does not come from its seed alone is found out.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, int]) -> None:
+        super().__init__(env)
+        self._seeds = np.random.default_rng()
+        self._episode_seed: int | None = None
+        self._actions: list[int] = []
+        self._digest = hashlib.sha256()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode. A seed makes all that follows a function of it and of the actions."""
+        if seed is not None:
+            self._seeds = random_stream(seed, "episodes")
+        return self._begin(int(self._seeds.integers(2**31)), options)
+
+    def step(self, action: int) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take an action and remember it."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._actions.append(int(action))
+        self._note(observation, float(reward))
+        return observation, reward, terminated, truncated, info
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what brings another environment of the same kind here, ready for JSON."""
+        return {
+            "seeds": self._seeds.bit_generator.state,
+            "episode_seed": self._episode_seed,
+            "actions": list(self._actions),
+            "digest": self._digest.hexdigest(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Play the episode of `state` again.
+
+        Raises:
+            EpisodeNotReproducedError: It came out differently.
+        """
+        self._seeds.bit_generator.state = state["seeds"]
+        if state["episode_seed"] is None:
+            return
+        self._begin(int(state["episode_seed"]))
+        for action in state["actions"]:
+            self.step(int(action))
+        if self._digest.hexdigest() != state["digest"]:
+            raise EpisodeNotReproducedError("the episode came out differently when it was played again")
+
+    def _begin(self, seed: int, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._episode_seed = seed
+        self._actions.clear()
+        self._digest = hashlib.sha256()
+        self._note(observation, 0.0)
+        return observation, info
+
+    def _note(self, observation: Any, reward: float) -> None:
+        self._digest.update(np.asarray(observation).tobytes())
+        self._digest.update(np.float64(reward).tobytes())

@@ -1,0 +1,85 @@
+"""When a run is saved, and what happens when that fails: training goes on, a line says so, and it is tried again."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bootdqn.common.lock import Lock
+from bootdqn.training.checkpoint import Checkpoints, State
+from bootdqn.training.config import SavingConfig, TrainConfig
+from bootdqn.training.loop import times_due
+from bootdqn.training.state import Run, get_state
+
+RETRY_SECONDS = 60.0
+FIRST_LOG_SNAPSHOT = 100
+
+
+class Saver:
+    """Saves a run on schedule."""
+
+    def __init__(
+        self,
+        run: Run,
+        checkpoints: Checkpoints,
+        schedule: SavingConfig,
+        config: TrainConfig[Any],
+        lock: Lock,
+        clock_state: Callable[[], dict[str, Any]],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._run, self._checkpoints, self._lock, self._clock_state, self._warn = (
+            run, checkpoints, lock, clock_state, warn,
+        )  # fmt: skip
+        minutes = schedule.checkpoint_every_minutes or config.env.minutes_between_checkpoints
+        self._interval, self._every_steps = 60 * minutes, schedule.checkpoint_every_steps
+        self._next_try = time.monotonic() + self._interval
+        self._last_step = run.parts.position.step
+        self.seconds: float | None = None
+        """How long the last one took."""
+        self.failed = False
+        """Whether the last one could not be written."""
+
+    def is_due(self) -> bool:
+        """Return whether it is time for a checkpoint."""
+        step = self._run.parts.position.step
+        by_steps = self._every_steps is not None and times_due(self._last_step, step, self._every_steps) > 0
+        return by_steps or time.monotonic() >= self._next_try
+
+    def save(self) -> dict[str, Any] | None:
+        """Write a checkpoint; return a record of it, or None where it failed, which is told and not raised.
+
+        Raises:
+            TrainingError: Another process has taken over the folder.
+        """
+        self._lock.check()
+        start, step = time.monotonic(), self._run.parts.position.step
+        self._last_step = step
+        try:
+            self._run.records.flush(sync=True)
+            state = get_state(self._run)
+            values = state.values | {"clock": self._clock_state()}
+            written = self._checkpoints.save(step, State(values, state.arrays), self._run.parts.replay)
+        except OSError as error:
+            wait = min(RETRY_SECONDS, self._interval)
+            self._next_try = time.monotonic() + wait
+            self._warn(f"no checkpoint at step {step:,}: {error}; training goes on, next try in {wait:.0f} seconds")
+            self.failed = True
+            return None
+        now = time.monotonic()
+        self._next_try, self.failed, self.seconds = now + self._interval, False, now - start
+        return {"step": step, "checkpoint_seconds": round(self.seconds, 3), "checkpoint_bytes": written}
+
+
+def is_snapshot_due(config: TrainConfig[Any], before: int, step: int) -> bool:
+    """Return whether the networks are to be kept after `step` steps, the round before having ended at `before`."""
+    every = config.run.snapshot_every
+    if every is None or step == before:
+        return False
+    if every == "log":
+        return _doublings(step) > _doublings(before)
+    return times_due(before, step, every) > 0
+
+
+def _doublings(step: int) -> int:
+    """Return how many of 100, 200, 400, 800, ... are at most `step`."""
+    return (step // FIRST_LOG_SNAPSHOT).bit_length()

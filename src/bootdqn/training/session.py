@@ -1,0 +1,223 @@
+"""One process at work on one run: it consumes the rounds of the loop until the goal is met or somebody asks to stop."""
+
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bootdqn.common.errors import TrainingError
+from bootdqn.common.files import write_json_atomically
+from bootdqn.common.lock import Lock
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.training.checkpoint import Checkpoints, Loaded
+from bootdqn.training.config import SavingConfig, TrainConfig
+from bootdqn.training.evaluation import Evaluator
+from bootdqn.training.goals import make_goal
+from bootdqn.training.loop import Parts, begin, train
+from bootdqn.training.records import Clock, JsonLines, Records
+from bootdqn.training.saving import Saver, is_snapshot_due
+from bootdqn.training.signals import StopRequest
+from bootdqn.training.sinks import Sink
+from bootdqn.training.state import Run, digest, get_state, set_state
+from bootdqn.training.weights import save_weights
+
+SHOW_EVERY_SECONDS = 0.25
+TIMING_EVERY_SECONDS = 10.0
+PACE_OVER_SECONDS = 120.0
+ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
+
+
+class Progress(NamedTuple):
+    """What a run shows while it is under way."""
+
+    episodes: int
+    completed: float
+    """From 0 to 1, of the longest the run can be."""
+    position: str
+    speed: str
+    seconds_left: float | None
+    """At most, if it goes on as it lately did."""
+    note: str
+
+
+class Session:
+    """Trains a run from where it is, in a folder that nobody else uses."""
+
+    def __init__(
+        self,
+        config: TrainConfig[Any],
+        folder: RunFolder,
+        parts: Parts,
+        lock: Lock,
+        *,
+        saving: SavingConfig,
+        checkpoints: Checkpoints,
+        loaded: Loaded | None,
+        sinks: list[Sink],
+        show: Callable[[Progress], None],
+        warn: Callable[[str], None],
+        stop: StopRequest,
+    ) -> None:
+        """Begin the run, or go on from `loaded`, the checkpoint that was found."""
+        self._config, self._folder, self._parts, self._checkpoints = config, folder, parts, checkpoints
+        self._show, self._warn, self._stop = show, warn, stop
+        records = Records(folder.metrics, config.run.log_every, sinks)
+        self._run = Run(parts, records, make_goal(config.env), Evaluator(config, parts.learner.q_values))
+        self._timing = JsonLines(folder.timing)
+        self.not_exact: list[str] = []
+        seconds = 0.0
+        if loaded is None:
+            begin(parts)
+        else:
+            checkpoints.load_segments(loaded, parts.replay)
+            clock = loaded.state.values["clock"]
+            self.not_exact = set_state(self._run, loaded.state)
+            self._timing.cut(int(clock["timing_position"]))
+            seconds = float(clock["seconds"])
+        step = parts.position.step
+        self._clock = Clock(TIMING_EVERY_SECONDS, seconds=seconds, step=step)
+        self._glance = Clock(SHOW_EVERY_SECONDS, step=step)
+        self._pace = _Pace()
+        self._saver = Saver(self._run, checkpoints, saving, config, lock, self._clock_state, warn)
+
+    def train(self) -> tuple[dict[str, Any], int]:
+        """Train, and return the summary and the exit code."""
+        try:
+            if not self._checkpoints.exist():
+                self._save()  # so that a run which has begun always has a checkpoint
+            self._train_until_over()
+            return self._finish()
+        except TrainingError as error:
+            message = f"{error} (step {self._parts.position.step:,})"
+            self._write_summary(
+                self._summary(status="failed", error=message, traceback=traceback.format_exception(error))
+            )
+            raise TrainingError(f"{message}; {self._folder.path} keeps its last checkpoint") from error
+        finally:
+            self._run.records.close()
+            self._timing.close()
+
+    def _train_until_over(self) -> None:
+        run, position = self._run, self._parts.position
+        rounds = train(self._config, self._parts)
+        number = 0
+        while not self._over():
+            before, number = position.step, number + 1
+            round_ = next(rounds)
+            run.records.add_round(round_)
+            run.goal.add_round(round_)
+            if is_snapshot_due(self._config, before, position.step):
+                self._try_to_write(self._save_snapshot)
+            if number % ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK == 0:
+                self._look_at_the_clock()
+
+    def _over(self) -> bool:
+        """Make the evaluation that is due, and return whether the run has nothing left to do, or was asked to stop."""
+        run, step = self._run, self._parts.position.step
+        evaluation = run.evaluator.evaluate_if_due(step, lambda: bool(self._stop), self._show_evaluation)
+        if evaluation is not None:
+            run.records.add(evaluation)
+            run.goal.add_evaluation(evaluation["mean_return"])
+            self._try_to_write(run.records.flush)
+            self._try_to_write(self._save_weights)
+        return run.goal.over or bool(self._stop)
+
+    def _look_at_the_clock(self) -> None:
+        step = self._parts.position.step
+        if seen := self._glance.tick(step):
+            self._show(self._progress(seen["steps_per_second"]))
+        if record := self._clock.tick(step):
+            self._timing.write(record)
+            self._try_to_write(self._timing.flush)
+            self._try_to_write(self._run.records.flush)
+        if self._saver.is_due():
+            self._save()
+
+    def _save(self) -> None:
+        record = self._saver.save()
+        if record:
+            self._timing.write({"seconds": round(self._clock.seconds, 3), **record})
+
+    def _finish(self) -> tuple[dict[str, Any], int]:
+        """Write down how the run ended; a run asked to stop is saved, one at its end needs its checkpoints no more."""
+        run, step = self._run, self._parts.position.step
+        done = run.goal.over and not run.evaluator.is_due(step)  # an evaluation that was abandoned is still due
+        self._timing.write({"seconds": round(self._clock.seconds, 3), "step": step})
+        written = self._try_to_write(self._save_weights)
+        written &= self._try_to_write(lambda: run.records.flush(sync=True))
+        self._try_to_write(self._timing.flush)
+        if done:
+            summary = self._summary(status="finished", state_sha256=digest(get_state(run), self._parts))
+            written &= self._write_summary(summary)
+            if written:
+                self._try_to_write(self._checkpoints.remove)
+            return summary, 0 if written else 1
+        self._save()
+        summary = self._summary(status="interrupted")
+        written = self._write_summary(summary) and not self._saver.failed
+        return summary, self._stop.exit_code if written else 1
+
+    def _write_summary(self, summary: dict[str, Any]) -> bool:
+        return self._try_to_write(lambda: write_json_atomically(self._folder.summary, summary))
+
+    def _summary(self, **ending: Any) -> dict[str, Any]:
+        return {
+            **ending,
+            "steps": self._parts.position.step,
+            "episodes": self._run.records.episodes,
+            "updates": self._run.records.updates,
+            "seconds": round(self._clock.seconds, 3),
+            **self._run.goal.summary(),
+        }
+
+    def _try_to_write(self, write: Callable[[], None]) -> bool:
+        """Return whether `write` could be done; a disk that refuses is no reason to stop training."""
+        try:
+            write()
+        except OSError as error:
+            self._warn(f"{self._folder.path} could not be written at step {self._parts.position.step:,}: {error}; "
+                       "training goes on")  # fmt: skip
+            return False
+        return True
+
+    def _save_weights(self) -> None:
+        save_weights(self._folder.weights, self._parts.learner.online, self._parts.position.step)
+
+    def _save_snapshot(self) -> None:
+        step = self._parts.position.step
+        save_weights(self._folder.snapshots / f"step-{step:012d}.safetensors", self._parts.learner.online, step)
+
+    def _clock_state(self) -> dict[str, Any]:
+        return {"seconds": self._clock.seconds, "timing_position": self._timing.position}
+
+    def _show_evaluation(self, episode: int, of: int) -> None:
+        if seen := self._glance.tick(self._parts.position.step):
+            progress = self._progress(seen["steps_per_second"])
+            self._show(progress._replace(note=f"evaluating: episode {episode} of at most {of}"))
+
+    def _progress(self, steps_per_second: float) -> Progress:
+        goal, per_step = self._run.goal, self._config.env.frames_per_step
+        self._pace.add(goal.completed)
+        speed = f"{steps_per_second * per_step:,.0f} {'frames' if per_step > 1 else 'steps'}/s"
+        saved = "" if self._saver.seconds is None else f", saved in {self._saver.seconds:.1f}s"
+        left = self._pace.seconds_left
+        return Progress(self._run.records.episodes, goal.completed, goal.position, speed, left, goal.note + saved)
+
+
+class _Pace:
+    """How fast the run came along lately."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque()
+
+    def add(self, completed: float) -> None:
+        """Note how much is done now."""
+        self._seen.append((time.monotonic(), completed))
+        while self._seen[-1][0] - self._seen[0][0] > PACE_OVER_SECONDS:
+            self._seen.popleft()
+
+    @property
+    def seconds_left(self) -> float | None:
+        (start, done_then), (now, done) = self._seen[0], self._seen[-1]
+        return (now - start) * (1 - done) / (done - done_then) if done > done_then else None

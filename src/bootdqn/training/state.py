@@ -1,0 +1,117 @@
+"""The whole state of a run, taken apart for a checkpoint and put together again."""
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.specs import Array
+from bootdqn.common.tensors import bytes_of
+from bootdqn.envs.seeded import EpisodeNotReproducedError
+from bootdqn.training.checkpoint import State, encode
+from bootdqn.training.evaluation import Evaluator
+from bootdqn.training.goals import Goal
+from bootdqn.training.loop import Parts, Position, begin_new_episode
+from bootdqn.training.records import Records
+
+
+class Run(NamedTuple):
+    """Everything of a run that has a state."""
+
+    parts: Parts
+    records: Records
+    goal: Goal
+    evaluator: Evaluator
+
+
+def get_state(run: Run) -> State:
+    """Return the state between two rounds; its arrays may be views, to be used before the next round."""
+    parts, position = run.parts, run.parts.position
+    values = {
+        "step": position.step,
+        "learning": position.learning,
+        "streams": parts.streams.get_state(),
+        "environments": [environment.get_state() for environment in parts.environments],
+        "records": run.records.get_state(),
+        "goal": run.goal.get_state(),
+        "evaluator": run.evaluator.get_state(),
+    }
+    loop = {
+        "observations": position.observations,
+        "lengths": position.lengths,
+        "returns": position.returns,
+        "heads": parts.actor.heads,
+    }
+    return State(values, {"learner": parts.learner.get_state(), "replay": parts.replay.get_state(), "loop": loop})
+
+
+def set_state(run: Run, state: State) -> list[str]:
+    """Go on from `state`; the replay's contents are in place already.
+
+    Returns:
+        What could not be restored exactly, a line each.
+
+    Raises:
+        DamagedFileError: The state is not one of this run.
+    """
+    parts, (values, arrays) = run.parts, state
+    try:
+        loop = arrays["loop"]
+        parts.learner.set_state(arrays["learner"])
+        parts.replay.set_state(arrays["replay"])
+        parts.streams.set_state(values["streams"])
+        parts.actor.heads[:] = loop["heads"]
+        parts.position = Position(
+            begun=True,
+            step=int(values["step"]),
+            learning=bool(values["learning"]),
+            observations=_like(loop["observations"], parts.position.observations),
+            lengths=_like(loop["lengths"], parts.position.lengths),
+            returns=_like(loop["returns"], parts.position.returns),
+        )
+        run.records.set_state(values["records"])
+        run.goal.set_state(values["goal"])
+        run.evaluator.set_state(values["evaluator"])
+        if len(values["environments"]) != len(parts.environments):
+            raise ValueError("it has another number of environments")
+        return _restore_environments(parts, values["environments"])
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RuntimeError) as error:
+        raise DamagedFileError(f"the checkpoint is not one of this run: {type(error).__name__}: {error}") from error
+
+
+def digest(state: State, parts: Parts) -> str:
+    """Return the SHA-256 of a state with the replay's contents: equal for runs whose every number is equal."""
+    total = hashlib.sha256(json.dumps(encode(state.values), sort_keys=True).encode())
+    for name, arrays in sorted(state.arrays.items()):
+        _add(total, name, arrays)
+    for index, version in enumerate(parts.replay.segment_versions):
+        if version:
+            _add(total, f"segment {index}", parts.replay.get_segment(index))
+    return total.hexdigest()
+
+
+def _add(total: Any, label: str, arrays: dict[str, Array]) -> None:
+    for name, array in sorted(arrays.items()):
+        total.update(f"{label}.{name} {array.dtype} {array.shape}".encode())
+        total.update(bytes_of(np.ascontiguousarray(array)))
+
+
+def _restore_environments(parts: Parts, states: list[dict[str, Any]]) -> list[str]:
+    problems = []
+    for env, (environment, state) in enumerate(zip(parts.environments, states, strict=True)):
+        try:
+            environment.set_state(state)
+        except EpisodeNotReproducedError as error:
+            problems.append(f"environment {env}: {error}; a new episode begins, and this run is no longer exact")
+            parts.replay.cut_episode(env)
+            parts.position.lengths[env], parts.position.returns[env] = 0, 0
+            parts.position.observations[env] = begin_new_episode(parts, env)
+    return problems
+
+
+def _like(array: Array, expected: Array) -> Array:
+    if array.shape != expected.shape or array.dtype != expected.dtype:
+        raise ValueError(f"expected {expected.dtype} {expected.shape}, found {array.dtype} {array.shape}")
+    return array.copy()
