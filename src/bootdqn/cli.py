@@ -145,7 +145,7 @@ class Demo:
 
     def plan(self) -> list[PlannedRun]:
         """Return the runs of the race."""
-        return deep_sea_race(self.strategies, self.sizes, self.num_seeds, self.max_episodes)
+        return deep_sea_race(self.strategies, self.sizes, self.num_seeds, self.max_episodes).runs()
 
     def execute(self) -> int:
         """Run the race; exit code 0 if every run finished."""
@@ -153,14 +153,12 @@ class Demo:
 
         from bootdqn.analysis.deep_sea import read_results, summary_table
         from bootdqn.analysis.page import write_page
-        from bootdqn.experiments.display import run_with_display
+        from bootdqn.experiments.conduct import conduct
 
-        if self.out.exists() and not self.out.is_dir():
-            raise UsageError(f"--out {self.out} is a file; choose a folder")
         console = Console(soft_wrap=True, markup=False, highlight=False)
         runs = self.plan()
         console.print(f"{len(runs)} runs on DeepSea, at most {self.max_episodes:,} episodes each, in {self.out}")
-        outcome = run_with_display(runs, self.out, self.workers or os.cpu_count() or 1, console)
+        outcome = conduct(runs, self.out, console, workers=self.workers)
         folders = [RunFolder(self.out / run.name) for run in runs]
         results = read_results(folder for folder in folders if folder.config.exists())
         if results:
@@ -170,6 +168,74 @@ class Demo:
         if missing:
             print(f"{missing} of {len(runs)} runs did not finish; the same command goes on", file=sys.stderr)
         return outcome.stop_exit_code or (1 if missing else 0)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Make every run of an experiment."""
+
+    name: tyro.conf.Positional[str]
+    """An experiment that comes with the package, or a .toml or .yaml file."""
+    overrides: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Settings to change, as key=value; a list of values makes an axis: seed=[0,1] total_frames=1000000."""
+    out: Path | None = None
+    """Folder for the runs (None: runs/NAME); runs that are finished there are not made again."""
+    workers: int | None = None
+    """Runs at a time on this machine (None: as many as its cores can hold threads of)."""
+    retries: int = 1
+    """How often a run that fails is tried again."""
+    dry_run: bool = False
+    """List the runs and what they will cost at most, and do nothing."""
+    ray: str | None = None
+    """Run on the Ray cluster at this address, or on the one that auto finds (extra: ray)."""
+    gpus_per_run: float = 0.0
+    """Share of a GPU that each run asks of Ray."""
+    saving: Annotated[tyro.conf.OmitArgPrefixes[SavingConfig], tyro.conf.arg(name="")] = field(
+        default_factory=SavingConfig
+    )
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"--workers must be at least 1, got {self.workers}")
+        if self.retries < 0:
+            raise ValueError(f"--retries must not be negative, got {self.retries}")
+        if self.gpus_per_run < 0:
+            raise ValueError(f"--gpus-per-run must not be negative, got {self.gpus_per_run}")
+        if self.ray is not None and self.workers is not None:
+            raise ValueError("--workers is for this machine; on Ray the cluster's CPUs decide")
+
+    def execute(self) -> int:
+        """Make the runs; exit code 0 if every one finished."""
+        from rich.console import Console
+
+        from bootdqn.experiments.conduct import conduct, cost_table
+        from bootdqn.experiments.plan import load_sweep
+
+        sweep = load_sweep(self.name).with_overrides(self.overrides)
+        runs, out = sweep.runs(), self.out or Path("runs") / sweep.name
+        console = Console(soft_wrap=True, markup=False, highlight=False)
+        console.print(f"{sweep.description}\n{len(runs)} runs in {out}".strip())
+        if self.dry_run:
+            console.print(cost_table(runs, out, self.workers))
+            return 0
+        outcome = conduct(
+            runs,
+            out,
+            console,
+            workers=self.workers,
+            retries=self.retries,
+            ray=self.ray,
+            gpus_per_run=self.gpus_per_run,
+            saving=self.saving,
+        )
+        failed = [end for end in outcome.ended if end.error is not None]
+        for end in failed:
+            print(f"failed: {out / end.run.name}: {end.error}", file=sys.stderr)
+        finished = sum(end.finished for end in outcome.ended)
+        print(f"{finished} of {len(runs)} runs finished in {out}")
+        if finished < len(runs):
+            print("the same command goes on with the others", file=sys.stderr)
+        return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
 
 
 @dataclass(frozen=True)
@@ -260,6 +326,13 @@ COMMANDS: dict[str, Any] = {
         None,
         "Play a run by the vote of its heads and tell the scores; weights are saved at each evaluation and at the end."
         "\n\nExample: bootdqn evaluate runs/first --episodes 5 --video play.mp4",
+    ),
+    "sweep": Leaf(
+        Sweep,
+        None,
+        "Make every run of an experiment, on this machine or on a Ray cluster; killed and started again it goes on."
+        "\n\nThe paper's: paper-atari, paper-diversity, paper-deepsea, each also as NAME-smoke, which takes a minute."
+        "\n\nExample: bootdqn sweep paper-deepsea --out runs/deepsea seed=[0,1,2] --dry-run",
     ),
     "demo": Leaf(
         Demo,

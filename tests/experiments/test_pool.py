@@ -1,19 +1,24 @@
 """Many runs on one machine: the same numbers as alone, and one that fails does not stop the others."""
 
+import json
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from bootdqn.cli import run_command_line
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.experiments.events import Ended, Started, Underway, split_done
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
-from bootdqn.experiments.pool import Started, Underway, run_all
-from bootdqn.training.config import from_flat
+from bootdqn.experiments.pool import run_all
+from bootdqn.training.config import SavingConfig, from_flat
 from bootdqn.training.run import run
+from reference.environments import OUT_OF_MEMORY
 
 SMALL = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
 
@@ -23,7 +28,7 @@ def planned(name, **settings):
 
 
 def test_the_race_has_every_cell_with_the_seed_outermost():
-    runs = deep_sea_race(["greedy", "evoi:reduce=sum"], [5, 10], num_seeds=2, max_episodes=7)
+    runs = deep_sea_race(["greedy", "evoi:reduce=sum"], [5, 10], num_seeds=2, max_episodes=7).runs()
     assert [str(run.name) for run in runs] == [
         f"size-{size}/{strategy}/seed-{seed}"
         for seed in (0, 1)
@@ -69,6 +74,76 @@ def test_a_worker_that_dies_costs_one_run_only(tmp_path):
     ended = {str(end.run.name): end for end in run_all(runs, tmp_path, workers=1, on_event=kill_the_first).ended}
     assert "died (exit code -9)" in ended["long"].error
     assert ended["short"].summary["status"] == "finished"
+
+
+def test_a_run_whose_worker_dies_goes_on_in_another_and_ends_as_it_would_have(tmp_path):
+    one = planned("one", size=8, max_episodes=200, stop_when_solved=False)
+    run(one.config, tmp_path / "alone")
+    events = []
+
+    def kill_once(event):
+        events.append(event)
+        if isinstance(event, Underway) and not any(isinstance(seen, Ended) for seen in events):
+            for worker in multiprocessing.active_children():
+                worker.kill()
+
+    saving = SavingConfig(checkpoint_every_steps=100)
+    (end,) = run_all([one], tmp_path, workers=1, on_event=kill_once, retries=1, saving=saving).ended
+    assert [event.retrying for event in events if isinstance(event, Ended)] == [True, False]
+    assert end.summary["state_sha256"] == RunFolder(tmp_path / "alone").read_summary()["state_sha256"]
+    assert len(json.loads((tmp_path / "one/provenance.json").read_text())["resumed"]) == 1
+
+
+def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    bad = PlannedRun(PurePosixPath("bad"), from_flat({"environment": "gym", "env_id": OUT_OF_MEMORY}))
+    events = []
+    outcome = run_all([bad, planned("good")], tmp_path, workers=1, on_event=events.append, retries=1)
+    ended = {str(end.run.name): end for end in outcome.ended}
+    assert sum(isinstance(event, Started) and event.run == bad for event in events) == 2
+    assert "MemoryError" in ended["bad"].error
+    assert ended["good"].finished
+
+
+def test_a_summary_alone_counts_as_done(tmp_path):
+    runs = [planned("kept", seed=1), planned("new", seed=2), planned("other", seed=3)]
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/summary.json").write_text('{"status": "finished", "solved_at_strict": 3}')
+    run(planned("another", seed=4).config, tmp_path / "other")
+    todo, ended = split_done(runs, tmp_path)
+    assert [str(one.name) for one in todo] == ["new"]
+    assert [(str(end.run.name), end.finished) for end in ended] == [("kept", True), ("other", False)]
+    assert "holds another configuration" in ended[1].error
+
+
+def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_path, capsys):
+    (tmp_path / "own.toml").write_text(
+        "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 5\nnum_heads = 2\n[axes]\nseed = [0, 1]\n"
+    )
+    command = ["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--workers", "1", "--retries", "0"]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/seed-1").write_text("a file where a folder should be")
+    assert run_command_line(command) == 1
+    told = capsys.readouterr()
+    assert "1 of 2 runs finished" in told.out
+    assert "seed-1" in told.err
+    assert "is not a run folder" in told.err
+    (tmp_path / "out/seed-1").unlink()
+    assert run_command_line(command) == 0
+    assert "2 of 2 runs finished" in capsys.readouterr().out
+    assert run_command_line([*command, "--dry-run"]) == 0
+    assert capsys.readouterr().out.count("done") == 2
+
+
+def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.experiments.cost.PROBE_SECONDS", 0.05)
+    arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--dry-run"]
+    assert run_command_line(["sweep", *arguments]) == 0
+    told = capsys.readouterr().out
+    assert "6 runs in" in told
+    assert "at most" in told
+    assert "40,000" in told
+    assert not (tmp_path / "out").exists()
 
 
 def test_no_runs_are_no_work(tmp_path):

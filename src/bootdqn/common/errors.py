@@ -5,6 +5,10 @@ class UsageError(Exception):
     """What was asked for cannot be done; the message says why and what to do instead. The command line exits with 2."""
 
 
+class FolderInUseError(UsageError):
+    """Another process holds the folder."""
+
+
 class DamagedFileError(UsageError):
     """A file cannot be read as what it should be."""
 

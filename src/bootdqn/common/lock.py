@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bootdqn.common.errors import TrainingError, UsageError
+from bootdqn.common.errors import FolderInUseError, TrainingError
 
 HEARTBEAT_SECONDS = 10.0
 LOST_AFTER_SECONDS = 90.0
@@ -76,7 +76,7 @@ def locked(path: Path) -> Iterator[Lock]:
     """Hold the lock file `path`, which is gone afterwards.
 
     Raises:
-        UsageError: Another process holds it.
+        FolderInUseError: Another process holds it.
     """
     lock = _acquire(path)
     try:
@@ -101,7 +101,7 @@ def _acquire(path: Path) -> Lock:
 
 
 def _remove_if_lost(path: Path, me: Holder) -> None:
-    """Remove the lock file of a holder that is no more; raise a UsageError if it may be alive."""
+    """Remove the lock file of a holder that is no more; raise a FolderInUseError if it may be alive."""
     try:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:
@@ -117,7 +117,7 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
         silent = _age(path)
         if held_here or (not same_kernel and silent < LOST_AFTER_SECONDS):
             hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - silent:.0f} seconds"
-            raise UsageError(
+            raise FolderInUseError(
                 f"{path.parent} is in use by {holder or 'another process'}: wait for it or choose another folder{hint}"
             )
         _move_away(path, holder)

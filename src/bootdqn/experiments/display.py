@@ -1,61 +1,103 @@
-"""Many runs in a terminal: a bar for all of them, a line for each one under way, a line for each result."""
+"""Many runs in a terminal: how many are done, a line for each one under way, a line for each result."""
 
-from collections.abc import Callable
-from pathlib import Path
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from bootdqn.common.algorithms import algorithm
+from bootdqn.experiments.cost import longest_steps
+from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
-from bootdqn.experiments.pool import Ended, Event, PoolOutcome, Started, Underway, run_all
-from bootdqn.training.display import describe
+from bootdqn.training.display import describe, duration, result_of_summary
+from bootdqn.training.session import Progress
+
+PLAIN_LINE_EVERY_SECONDS = 60.0
 
 
-def run_with_display(runs: list[PlannedRun], out: Path, workers: int, console: Console) -> PoolOutcome:
-    """Train `runs` as `run_all` does, showing how they are doing; without a terminal, only the results are shown."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Progress(*columns, console=console, transient=console.is_terminal, disable=not console.is_terminal) as bar:
-        return run_all(runs, out, workers, _show_on(bar, len(runs), console))
+class Display:
+    """Draws the events of many runs."""
 
+    def __init__(self, runs: list[PlannedRun], done: list[Ended], console: Console) -> None:
+        self._console = console
+        self._work = {planned.name: longest_steps(planned.config) for planned in runs}
+        self._total, self._done = len(runs), sum(end.finished for end in done)
+        self._failed = sum(not end.finished for end in done)
+        self._left = {planned.name for planned in runs} - {end.run.name for end in done}
+        self._under_way: dict[PlannedRun, Progress | None] = {}
+        self._start = self._last_line = time.monotonic()
+        self._work_then = self._work_left()
 
-def _show_on(bar: Progress, total: int, console: Console) -> Callable[[Event], None]:
-    """Return what draws the events of a pool: a bar for all runs, and a line for each one under way."""
-    overall = bar.add_task("runs", total=total, state="")
-    lines: dict[PlannedRun, TaskID] = {}
-
-    def show(event: Event) -> None:
-        label = label_of(event.run)
-        cap = event.run.config.env.max_episodes
+    def show(self, event: Event) -> None:
+        """Take in what happened."""
         if isinstance(event, Started):
-            lines[event.run] = bar.add_task(label, total=cap, state="starting")
-        elif isinstance(event, Underway):
-            bar.update(lines[event.run], completed=event.progress.episodes, state=describe(event.progress))
+            self._under_way[event.run] = None
+        elif isinstance(event, Notice):
+            self._console.print(f"{event.run.name}: {event.text}")
+        elif isinstance(event, Ended):
+            self._under_way.pop(event.run, None)
+            if not event.retrying:
+                self._left.discard(event.run.name)
+                self._done += event.finished
+                self._failed += event.error is not None
+            self._console.print(f"{label_of(event.run)}: {result_of(event)}")
         else:
-            bar.remove_task(lines.pop(event.run))
-            bar.advance(overall)
-            console.print(f"{label}: {result_of(event)}", markup=False, highlight=False)
+            self._under_way[event.run] = event.progress
+        if not self._console.is_terminal and time.monotonic() - self._last_line >= PLAIN_LINE_EVERY_SECONDS:
+            self._last_line = time.monotonic()
+            self._console.print(self._heading())
 
-    return show
+    def picture(self) -> Group:
+        """Return the table of the runs under way, below a line about all of them."""
+        table = Table.grid(padding=(0, 2))
+        for planned, progress in self._under_way.items():
+            state = "starting" if progress is None else f"{100 * progress.completed:3.0f} %  {describe(progress)}"
+            table.add_row(Text(label_of(planned)), Text(state))
+        return Group(Text(self._heading(), style="bold"), table)
+
+    def _heading(self) -> str:
+        waiting = len(self._left) - len(self._under_way)
+        parts = [f"{self._done} of {self._total} runs done", f"{len(self._under_way)} running", f"{waiting} waiting"]
+        parts += [f"{self._failed} failed"] if self._failed else []
+        left = self._seconds_left()
+        return ", ".join(parts) + ("" if left is None else f", about {duration(left)} left at most")
+
+    def _work_left(self) -> float:
+        under_way = {planned.name: progress.completed for planned, progress in self._under_way.items() if progress}
+        return sum(self._work[name] * (1 - under_way.get(name, 0.0)) for name in self._left)
+
+    def _seconds_left(self) -> float | None:
+        left = self._work_left()
+        worked = self._work_then - left
+        return (time.monotonic() - self._start) * left / worked if worked > 0 else None
+
+
+@contextmanager
+def shown(display: Display, console: Console) -> Iterator[None]:
+    """Keep the picture on the screen while runs are under way, where there is one."""
+    if not console.is_terminal:
+        yield
+        return
+    with Live(get_renderable=display.picture, console=console, refresh_per_second=4, transient=True):
+        yield
 
 
 def label_of(planned: PlannedRun) -> str:
     """Name a run for people."""
     config = planned.config
-    return f"{algorithm(config.actor.strategy).label}, N = {config.env.size}, seed {config.run.seed}"
+    where = f"N = {config.env.label}" if config.env.kind == "deep-sea" else config.env.label
+    heads = "" if config.env.kind == "deep-sea" else f", K = {config.network.num_heads}"
+    return f"{algorithm(config.actor.strategy).label}, {where}{heads}, seed {config.run.seed}"
 
 
 def result_of(end: Ended) -> str:
     """Say how a run ended."""
     if end.summary is None:
-        return f"failed: {end.error}"
-    if end.summary["status"] != "finished":
-        return f"stopped at episode {end.summary['episodes']:,}"
-    solved = end.summary["solved_at_strict"]
-    return f"solved at episode {solved:,}" if solved else f"not solved in {end.summary['episodes']:,} episodes"
+        return f"failed{', will be tried again' if end.retrying else ''}: {end.error}"
+    if not end.finished:
+        return f"stopped after {end.summary['steps']:,} steps; the same command goes on"
+    return result_of_summary(end.summary)

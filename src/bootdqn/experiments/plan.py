@@ -1,16 +1,24 @@
-"""Which runs an experiment consists of.
+"""Experiments as data: a base configuration, and axes along which it varies.
 
 The seed is the outermost axis: an experiment stopped early has the same seeds in every cell.
 """
 
+import difflib
 import itertools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bootdqn.training.config import TrainConfig, from_flat
+from bootdqn.common.errors import UsageError
+from bootdqn.training.config import TrainConfig, from_flat, resolve, to_flat
+
+BUILT_IN = Path(__file__).with_name("sweeps")
+SMOKE = "-smoke"
+_SAYS_ITSELF = ("strategy", "game", "env_id")
+"""Settings whose value needs no name beside it in a folder's name."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +29,136 @@ class PlannedRun:
     config: TrainConfig[Any]
 
 
-def deep_sea_race(
-    strategies: Sequence[str], sizes: Sequence[int], num_seeds: int, max_episodes: int
-) -> list[PlannedRun]:
-    """Every strategy at every size with the same seeds; what is named twice is run once."""
-    runs = {}
-    for seed, size, strategy in itertools.product(range(num_seeds), sizes, strategies):
-        settings = {"size": size, "strategy": strategy, "seed": seed, "max_episodes": max_episodes}
-        config = from_flat({"environment": "deep-sea"} | settings)
-        words = "-".join(re.findall(r"[a-z0-9.]+", config.actor.strategy))
-        name = PurePosixPath(f"size-{size}", words, f"seed-{seed}")
-        runs[name] = PlannedRun(name, config)
-    return list(runs.values())
+@dataclass(frozen=True)
+class Sweep:
+    """An experiment: every combination of the values of its axes, on top of its base."""
+
+    name: str
+    description: str
+    base: Mapping[str, Any]
+    axes: Mapping[str, Sequence[Any]]
+
+    def runs(self) -> list[PlannedRun]:
+        """Return the runs, seeds outermost; what is named twice is run once.
+
+        Raises:
+            UsageError: A setting or a value that does not exist.
+        """
+        keys = sorted(self.axes, key=lambda key: key != "seed")
+        runs = {}
+        for values in itertools.product(*(self.axes[key] for key in keys)):
+            settings = dict(self.base) | dict(zip(keys, values, strict=True))
+            try:
+                config = resolve(from_flat(settings))
+            except ValueError as error:
+                raise UsageError(f"sweep {self.name}: {error}") from error
+            name = _folder(to_flat(config), [key for key in keys if key != "seed"])
+            runs[name] = PlannedRun(name, config)
+        return list(runs.values())
+
+    def with_overrides(self, overrides: Sequence[str]) -> "Sweep":
+        """Return the sweep with settings changed as `key=value` says; a list of values makes an axis.
+
+        Example: `["total_frames=1000000", "seed=[0, 1]", "strategy=evoi"]`.
+        """
+        base, axes = dict(self.base), dict(self.axes)
+        for override in overrides:
+            key, equals, text = override.partition("=")
+            if not equals or not key:
+                raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
+            value = _value(text)
+            takes_list = key == "hidden_sizes"
+            if key in axes or (isinstance(value, list) and not takes_list):
+                axes[key] = value if isinstance(value, list) else [value]
+                base.pop(key, None)
+            else:
+                base[key] = value
+        return _checked(replace(self, base=base, axes=axes))
+
+
+def sweep_names() -> list[str]:
+    """Return the names of the experiments that come with the package."""
+    names = sorted(path.stem for path in BUILT_IN.glob("*.toml"))
+    return [name for stem in names for name in (stem, stem + SMOKE)]
+
+
+def load_sweep(name: str) -> Sweep:
+    """Return the experiment that `name` stands for: one that comes with the package, or a TOML or YAML file.
+
+    Raises:
+        UsageError: There is none, or the file is not of the right form.
+    """
+    path = Path(name)
+    if path.suffix in (".toml", ".yaml", ".yml"):
+        return _from_content(path.stem, _read(path), smoke=False)
+    if name not in sweep_names():
+        close = difflib.get_close_matches(name, sweep_names(), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(sweep_names())}, or a .toml file"
+        raise UsageError(f"there is no sweep {name!r}; {hint}")
+    content = _read(BUILT_IN / f"{name.removesuffix(SMOKE)}.toml")
+    return _from_content(name, content, smoke=name.endswith(SMOKE))
+
+
+def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: int, max_episodes: int) -> Sweep:
+    """Every strategy at every size with the same seeds."""
+    base = {"environment": "deep-sea", "max_episodes": max_episodes}
+    axes: dict[str, list[Any]] = {"seed": list(range(num_seeds)), "size": list(sizes), "strategy": list(strategies)}
+    return Sweep("race", "Strategies race on DeepSea.", base, axes)
+
+
+def _read(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            return tomllib.loads(text)
+        import yaml
+
+        return yaml.safe_load(text)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    except Exception as error:  # YAML has its own family of errors
+        raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _from_content(name: str, content: Any, *, smoke: bool) -> Sweep:
+    known = ("description", "base", "axes", "smoke")
+    if not isinstance(content, dict) or not isinstance(content.get("base"), dict):
+        raise UsageError(f"sweep {name}: expected tables [base] and [axes]; see docs/experiments.md for an example")
+    for key in content:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            raise UsageError(f"sweep {name}: unknown key {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    base, axes = content["base"], content.get("axes", {})
+    if smoke:
+        base, axes = base | content["smoke"].get("base", {}), axes | content["smoke"].get("axes", {})
+    return _checked(Sweep(name, str(content.get("description", "")), base, axes))
+
+
+def _checked(sweep: Sweep) -> Sweep:
+    for key, values in sweep.axes.items():
+        if not isinstance(values, list) or not values:
+            raise UsageError(f"sweep {sweep.name}: axis {key} must be a list of values, got {values!r}")
+        if key in sweep.base:
+            raise UsageError(f"sweep {sweep.name}: {key} is in the base and an axis; keep one")
+    return sweep
+
+
+def _folder(settings: Mapping[str, Any], keys: Sequence[str]) -> PurePosixPath:
+    """Return a readable path for a run: one folder for each axis, the seed last."""
+    parts = []
+    for key in keys:
+        word = "-".join(re.findall(r"[a-z0-9.]+", str(settings[key]).lower()))
+        parts.append(word if key in _SAYS_ITSELF else f"{key.replace('_', '-')}-{word}")
+    return PurePosixPath(*parts, f"seed-{settings['seed']}")
+
+
+def _value(text: str) -> Any:
+    """Return what `text` means in TOML, or the text itself where that is nothing."""
+    if text.lower() in ("none", "null"):
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -2,70 +2,44 @@
 
 import multiprocessing
 import signal
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway
 from bootdqn.experiments.plan import PlannedRun
+from bootdqn.training.config import SavingConfig
 from bootdqn.training.run import run
-from bootdqn.training.session import Progress
 from bootdqn.training.signals import stop_on_signal
-
-
-@dataclass(frozen=True)
-class Started:
-    """A worker took up a run."""
-
-    run: PlannedRun
-
-
-@dataclass(frozen=True)
-class Underway:
-    """A run reports where it is."""
-
-    run: PlannedRun
-    progress: Progress
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A run ended: with a summary, or with the message of what went wrong."""
-
-    run: PlannedRun
-    summary: dict[str, Any] | None
-    error: str | None = None
-
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-Event = Started | Underway | Ended
-
-
-@dataclass(frozen=True)
-class PoolOutcome:
-    """How the runs that were begun ended, and the exit code of the signal that stopped the pool, if one did."""
-
-    ended: list[Ended]
-    stop_exit_code: int | None
-
 
 def run_all(
-    runs: Iterable[PlannedRun], out: Path, workers: int, on_event: Callable[[Event], None] = lambda _: None
-) -> PoolOutcome:
+    runs: Iterable[PlannedRun],
+    out: Path,
+    workers: int,
+    on_event: Callable[[Event], None] = lambda _: None,
+    *,
+    retries: int = 0,
+    saving: SavingConfig | None = None,
+) -> Outcome:
     """Train every run in its folder below `out`, `workers` at a time, and return how each ended.
 
-    A run that fails, or whose process dies, is reported and does not stop the others. On SIGINT or SIGTERM the runs
-    under way stop in good order, and those not begun are left out of the result.
+    A run that fails, or whose process dies, is tried again `retries` times, from its last checkpoint and in a new
+    process, after all others; it does not stop them. On SIGINT or SIGTERM the runs under way save themselves and stop,
+    and those not begun are left out of the result.
     """
     waiting, ended, crew = deque(runs), list[Ended](), list[_Worker]()
+    failures: Counter[PurePosixPath] = Counter()
     with stop_on_signal() as stop:
         try:
-            crew += [_Worker(out) for _ in range(min(workers, len(waiting)))]
+            crew += [_Worker(out, saving) for _ in range(min(workers, len(waiting)))]
             stopping = False
             while True:
                 if stop and not stopping:
@@ -78,11 +52,15 @@ def run_all(
                         on_event(Started(worker.begin(waiting.popleft())))
                 busy = [worker for worker in crew if worker.current is not None]
                 if not busy:
-                    return PoolOutcome(ended, stop.exit_code if stop else None)
+                    return Outcome(ended, stop.exit_code if stop else None)
                 for worker in _with_news(busy):
                     event = worker.news()
                     if isinstance(event, Ended):
-                        ended.append(event)
+                        if event.error is not None:
+                            worker.dismiss()  # what a failure did to its process must not harm the next run
+                            failures[event.run.name] += 1
+                            event = replace(event, retrying=not stop and failures[event.run.name] <= retries)
+                        (waiting.append(event.run) if event.retrying else ended.append(event))
                     on_event(event)
         finally:
             for worker in crew:
@@ -92,15 +70,15 @@ def run_all(
 class _Worker:
     """A process that trains the runs it is sent, one after the other; a new process is started if it dies."""
 
-    def __init__(self, out: Path) -> None:
-        self._out = out
+    def __init__(self, out: Path, saving: SavingConfig | None) -> None:
+        self._out, self._saving = out, saving
         self.current: PlannedRun | None = None
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, self._out), daemon=True)
+        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, self._out, self._saving), daemon=True)
         with _blocked_signals():  # inherited: the process is deaf until it has said what signals mean to it
             self.process.start()
         theirs.close()
@@ -159,7 +137,7 @@ def _with_news(workers: list[_Worker]) -> list[_Worker]:
     return [worker for worker in workers if worker.connection in ready]
 
 
-def _work(connection: "Connection[Any, Any]", out: Path) -> None:
+def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | None) -> None:
     """Train runs until the parent closes the connection.
 
     Signals count only during a run, where `run` notes them: Ctrl-C reaches every process of a terminal, and an idle
@@ -173,12 +151,35 @@ def _work(connection: "Connection[Any, Any]", out: Path) -> None:
             planned: PlannedRun = connection.recv()
         except EOFError:
             return
-        connection.send(_train_one(planned, out, connection))
+        ended = _train_one(planned, out, saving, connection)
+        try:
+            connection.send(ended)
+        except OSError:
+            return
 
 
-def _train_one(planned: PlannedRun, out: Path, connection: "Connection[Any, Any]") -> Ended:
+def _train_one(
+    planned: PlannedRun, out: Path, saving: SavingConfig | None, connection: "Connection[Any, Any]"
+) -> Ended:
+    parent_is_there = True
+
+    def tell(event: Event) -> None:
+        nonlocal parent_is_there
+        try:
+            if parent_is_there:
+                connection.send(event)
+        except OSError:
+            parent_is_there = False
+            signal.raise_signal(signal.SIGTERM)  # save what there is, and stop
+
     try:
-        outcome = run(planned.config, out / planned.name, lambda progress: connection.send(Underway(planned, progress)))
+        outcome = run(
+            planned.config,
+            out / planned.name,
+            show=lambda progress: tell(Underway(planned, progress)),
+            warn=lambda text: tell(Notice(planned, text)),
+            saving=saving,
+        )
     except KeyboardInterrupt:
         return Ended(planned, None, "stopped at once")
     except Exception as error:

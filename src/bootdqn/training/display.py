@@ -20,14 +20,18 @@ def describe(progress: Progress) -> str:
     return f"{progress.position} | {progress.speed} | {progress.note} | about {left} left at most"
 
 
-def summary_line(summary: dict[str, Any]) -> str:
-    """Say in a line how a run ended."""
+def result_of_summary(summary: dict[str, Any]) -> str:
+    """Say what a run found."""
     if "solved_at_strict" in summary:
         solved = summary["solved_at_strict"]
-        result = f"solved at episode {solved:,}" if solved else f"not solved in {summary['episodes']:,} episodes"
-    else:
-        best = summary.get("max_evaluation")
-        result = "not evaluated" if best is None else f"best evaluation {best:,.1f}"
+        return f"solved at episode {solved:,}" if solved else f"not solved in {summary['episodes']:,} episodes"
+    best = summary.get("max_evaluation")
+    return "not evaluated" if best is None else f"best evaluation {best:,.1f}"
+
+
+def summary_line(summary: dict[str, Any]) -> str:
+    """Say in a line how a run ended."""
+    result = result_of_summary(summary)
     return f"{summary['status']}, {result} ({summary['steps']:,} steps, {duration(summary['seconds'])})"
 
 

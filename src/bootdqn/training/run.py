@@ -82,7 +82,8 @@ def run(
         settings = effective_settings(config.env)
         announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
         announce(f"needs about {needed}")
-        warn(precision_advice(config.learner, config.run.device))
+        if advice := precision_advice(config.learner, config.run.device):
+            warn(advice)
         folder.path.mkdir(parents=True, exist_ok=True)
         with locked(folder.lock) as lock:
             finished = finished_summary(folder, config)  # once more: another process may have come first

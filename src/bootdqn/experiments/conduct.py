@@ -1,0 +1,80 @@
+"""Conducting an experiment: skip what is done, run the rest somewhere, show how it goes."""
+
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bootdqn.common.errors import UsageError
+from bootdqn.experiments.cost import costs, longest_first
+from bootdqn.experiments.display import Display, label_of, shown
+from bootdqn.experiments.events import Outcome, split_done
+from bootdqn.experiments.plan import PlannedRun
+from bootdqn.experiments.pool import run_all
+from bootdqn.training.config import SavingConfig
+from bootdqn.training.display import duration
+from bootdqn.training.estimate import gigabytes
+
+
+def conduct(
+    runs: list[PlannedRun],
+    out: Path,
+    console: Console,
+    *,
+    workers: int | None = None,
+    retries: int = 0,
+    ray: str | None = None,
+    gpus_per_run: float = 0.0,
+    saving: SavingConfig | None = None,
+) -> Outcome:
+    """Make the runs that are not finished in `out` yet, on this machine or on Ray, and return how all of them ended."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; choose a folder")
+    todo, ended = split_done(runs, out)
+    if not todo:
+        return Outcome(ended)
+    todo = longest_first(todo)
+    display = Display(runs, ended, console)
+    with shown(display, console):
+        if ray is None:
+            outcome = run_all(todo, out, workers or default_workers(todo), display.show, retries=retries, saving=saving)
+        else:
+            from bootdqn.experiments.ray_runs import run_on_ray
+
+            outcome = run_on_ray(
+                todo, out, ray, display.show, retries=retries, gpus_per_run=gpus_per_run, saving=saving
+            )
+    return Outcome([*ended, *outcome.ended], outcome.stop_exit_code)
+
+
+def default_workers(runs: list[PlannedRun]) -> int:
+    """Return how many runs fit on this machine's cores, each with the threads that its configuration says."""
+    return max(1, (os.cpu_count() or 1) // max(planned.config.run.threads for planned in runs))
+
+
+def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
+    """Return the runs with what each will cost at most, found by trying a little of each kind, and all together."""
+    todo, ended = split_done(runs, out)
+    table = Table("run", "folder", "steps", "time", "memory", "disk", title_justify="left")
+    for end in ended:
+        table.add_row(label_of(end.run), str(end.run.name), "", "done" if end.finished else "in the way", "", "")
+    if not todo:
+        return table
+    found = costs(todo)
+    for planned, cost in zip(todo, found, strict=True):
+        table.add_row(
+            label_of(planned),
+            str(planned.name),
+            f"{cost.steps:,}",
+            duration(cost.seconds),
+            gigabytes(cost.needed.memory),
+            gigabytes(cost.needed.disk),
+        )
+    at_a_time = min(workers or default_workers(todo), len(todo))
+    table.caption = (
+        f"at most {duration(sum(cost.seconds for cost in found) / at_a_time)} with {at_a_time} at a time, "
+        f"{gigabytes(sum(sorted((cost.needed.memory for cost in found), reverse=True)[:at_a_time]))} of memory, "
+        f"{gigabytes(sum(cost.needed.disk for cost in found))} of disk while all are under way"
+    )
+    return table

@@ -1,0 +1,83 @@
+"""What runs will cost, found by trying a little of each kind: time, memory, disk."""
+
+import itertools
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from bootdqn.experiments.plan import PlannedRun
+from bootdqn.training.config import TrainConfig
+from bootdqn.training.estimate import Estimate, estimate
+from bootdqn.training.loop import make_parts, train
+from bootdqn.training.threads import pinned_threads
+
+PROBE_SECONDS = 2.0
+
+
+class Cost(NamedTuple):
+    """What one run needs at most."""
+
+    steps: int
+    seconds: float
+    needed: Estimate
+
+
+def longest_steps(config: TrainConfig[Any]) -> int:
+    """Return the most environment steps that a run can take."""
+    env = config.env
+    if env.kind == "deep-sea":
+        return int(env.size * env.max_episodes)
+    return int(env.total_frames // env.frames_per_step)
+
+
+def longest_first(runs: list[PlannedRun]) -> list[PlannedRun]:
+    """Return the runs ordered so that all workers stay busy to the end: by seed, and for each the longest first."""
+    return sorted(runs, key=lambda planned: (planned.config.run.seed, -longest_steps(planned.config)))
+
+
+def costs(runs: list[PlannedRun]) -> list[Cost]:
+    """Return the cost of each run; runs that differ only in what hardly changes it are measured once."""
+    known: dict[Any, tuple[float, Estimate]] = {}
+    found = []
+    for planned in runs:
+        config = planned.config
+        kind = _kind(config)
+        if kind not in known:
+            known[kind] = _measured(config)
+        speed, needed = known[kind]
+        steps = longest_steps(config)
+        found.append(Cost(steps, steps / speed, needed))
+    return found
+
+
+def needed_for(runs: list[PlannedRun]) -> list[Estimate]:
+    """Return what each run needs in memory and on disk, without trying it."""
+    known: dict[Any, Estimate] = {}
+    for planned in runs:
+        kind = _kind(planned.config)
+        if kind not in known:
+            known[kind] = estimate(make_parts(planned.config))
+    return [known[_kind(planned.config)] for planned in runs]
+
+
+def _kind(config: TrainConfig[Any]) -> Any:
+    """Return what the cost of a step depends on; of Atari games one stands for all."""
+    name = config.env.label if config.env.kind != "atari" else ""
+    actor = replace(config.actor, strategy="evoi", warmup_steps=0)
+    return (config.env.kind, name, actor, config.network, config.learner, config.replay, replace(config.run, seed=0))
+
+
+def _measured(config: TrainConfig[Any]) -> tuple[float, Estimate]:
+    """Return steps a second of a run that has begun to learn, and what it needs in memory and on disk."""
+    soon = replace(config.learner, learning_starts=min(config.learner.learning_starts, config.learner.batch_size))
+    config = replace(config, learner=soon)
+    with pinned_threads(config.run.threads):
+        parts = make_parts(config)
+        needed = estimate(parts)
+        rounds = train(config, parts)
+        for _ in itertools.islice(rounds, 2 * soon.learning_starts // config.run.num_envs):
+            pass
+        start, begun = time.perf_counter(), parts.position.step
+        while time.perf_counter() - start < PROBE_SECONDS:
+            next(rounds)
+        return (parts.position.step - begun) / (time.perf_counter() - start), needed

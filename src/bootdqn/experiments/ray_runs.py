@@ -1,0 +1,236 @@
+"""Many runs on a Ray cluster. Ray is used in this file only.
+
+Ray's core is enough: a run is one task in a process of its own, and everything that Ray Tune would keep (which runs
+there are, how far each is, what it found) is in the run folders already, on storage that all nodes share. A driver that
+dies is simply started again.
+"""
+
+import json
+import os
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bootdqn.common.errors import FolderInUseError, UsageError
+from bootdqn.common.lock import LOST_AFTER_SECONDS
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.experiments.cost import longest_steps, needed_for
+from bootdqn.experiments.events import Ended, Event, Outcome, Started, Underway
+from bootdqn.experiments.plan import PlannedRun
+from bootdqn.training.config import SavingConfig
+from bootdqn.training.session import Progress
+from bootdqn.training.signals import stop_on_signal
+
+LOOK_EVERY_SECONDS = 1.0
+STOP_WITHIN_SECONDS = 120.0
+PROBE_SECONDS = 60.0
+
+
+def run_on_ray(
+    runs: list[PlannedRun],
+    out: Path,
+    address: str,
+    on_event: Callable[[Event], None] = lambda _: None,
+    *,
+    retries: int = 0,
+    gpus_per_run: float = 0.0,
+    saving: SavingConfig | None = None,
+) -> Outcome:
+    """Train every run in its folder below `out`, a folder that all nodes share, and return how each ended.
+
+    Args:
+        runs: What to train.
+        out: Where.
+        address: Of the cluster; `auto` finds the one this machine belongs to, or else starts one on this machine.
+        on_event: Called with what happens.
+        retries: How often a run that failed, or whose worker or node was lost, is tried again from its checkpoint.
+        gpus_per_run: The share of a GPU that each run asks for.
+        saving: When to make checkpoints.
+
+    Raises:
+        UsageError: There is no such cluster, or a node does not see `out`.
+    """
+    ray = _import_ray()
+    out = out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    _connect(ray, address)
+    try:
+        _refuse_what_is_not_shared(ray, out)
+        return _Runs(ray, runs, out, on_event, retries, gpus_per_run, saving).finish()
+    finally:
+        ray.shutdown()
+
+
+class _Runs:
+    """The runs of one driver."""
+
+    def __init__(
+        self,
+        ray: Any,
+        runs: list[PlannedRun],
+        out: Path,
+        on_event: Callable[[Event], None],
+        retries: int,
+        gpus_per_run: float,
+        saving: SavingConfig | None,
+    ) -> None:
+        self._ray, self._out, self._on_event, self._retries = ray, out, on_event, retries
+        self._gpus, self._saving = gpus_per_run, saving
+        self._task = ray.remote(max_calls=1, max_retries=0)(_train)
+        self._memory = {planned.name: needed.memory for planned, needed in zip(runs, needed_for(runs), strict=True)}
+        self._started: set[PurePosixPath] = set()
+        self._failures: Counter[PurePosixPath] = Counter()
+        self._pending: dict[Any, PlannedRun] = {}
+        for planned in runs:
+            self._submit(planned)
+
+    def finish(self) -> Outcome:
+        """Wait for all of them; a signal cancels those under way, which save themselves."""
+        ended: list[Ended] = []
+        with stop_on_signal() as stop:
+            cancelled_at = None
+            while self._pending:
+                ready, _ = self._ray.wait(list(self._pending), timeout=LOOK_EVERY_SECONDS)
+                for reference in ready:
+                    end = self._result(reference, retry=not stop)
+                    self._on_event(end)
+                    if not end.retrying:
+                        ended.append(end)
+                if stop and cancelled_at is None:
+                    cancelled_at = time.monotonic()
+                    for reference in self._pending:
+                        self._ray.cancel(reference, force=False)
+                if cancelled_at is not None and time.monotonic() - cancelled_at > STOP_WITHIN_SECONDS:
+                    break
+                self._look_at_folders()
+            return Outcome(ended, stop.exit_code if stop else None)
+
+    def _submit(self, planned: PlannedRun) -> None:
+        task = self._task.options(
+            num_cpus=planned.config.run.threads,
+            memory=self._memory[planned.name],
+            num_gpus=self._gpus,
+            name=str(planned.name),
+        )
+        self._pending[task.remote(planned, self._out / planned.name, self._saving)] = planned
+
+    def _result(self, reference: Any, *, retry: bool) -> Ended:
+        planned = self._pending.pop(reference)
+        self._started.discard(planned.name)
+        try:
+            summary, error = self._ray.get(reference)
+        except self._ray.exceptions.RayError as problem:
+            summary, error = None, f"{type(problem).__name__}: {str(problem).splitlines()[0]}"
+        end = Ended(planned, summary, error)
+        if error is not None and retry:
+            self._failures[planned.name] += 1
+            if self._failures[planned.name] <= self._retries:
+                self._submit(planned)
+                return replace(end, retrying=True)
+        return end
+
+    def _look_at_folders(self) -> None:
+        """Tell how far the runs are, as their folders on the shared storage say."""
+        for planned in self._pending.values():
+            folder = RunFolder(self._out / planned.name)
+            if not folder.lock.exists():
+                continue
+            if planned.name not in self._started:
+                self._started.add(planned.name)
+                self._on_event(Started(planned))
+            elif progress := _progress_of(folder, planned):
+                self._on_event(Underway(planned, progress))
+
+
+def _train(planned: PlannedRun, path: Path, saving: SavingConfig | None) -> tuple[dict[str, Any] | None, str | None]:
+    """Train one run in a worker; return its summary, or what went wrong.
+
+    Where the run's last worker was lost with its host, its lock is waited for.
+    """
+    from bootdqn.training.run import run
+
+    deadline = time.monotonic() + 1.5 * LOST_AFTER_SECONDS
+    while True:
+        try:
+            return run(planned.config, path, saving=saving).summary, None
+        except FolderInUseError as error:
+            if time.monotonic() > deadline:
+                return None, str(error)
+            time.sleep(LOST_AFTER_SECONDS / 20)
+        except KeyboardInterrupt:
+            return None, "stopped at once"
+        except Exception as error:
+            return None, f"{type(error).__name__}: {error}"
+
+
+def _progress_of(folder: RunFolder, planned: PlannedRun) -> Progress | None:
+    """Return where a run is, from the last line of its `timing.jsonl`."""
+    try:
+        with folder.timing.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 1000))
+            record = json.loads(file.read().splitlines()[-1])
+        step, seconds = int(record["step"]), float(record["seconds"])
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None
+    completed = step / longest_steps(planned.config)
+    left = seconds * (1 - completed) / completed if completed else None
+    return Progress(
+        0, completed, f"{step:,} steps", f"{step / max(seconds, 1e-9):,.0f} steps/s", left, "on the cluster"
+    )
+
+
+def _connect(ray: Any, address: str) -> None:
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        ray.init(address=address, **quiet)
+    except ConnectionError as error:
+        if address != "auto":
+            raise UsageError(f"no Ray cluster at {address}: {error}; start one with ray start --head") from error
+        ray.init(include_dashboard=False, **quiet)
+    except ValueError as error:
+        raise UsageError(f"--ray {address}: {error}; it is auto or HOST:PORT") from error
+
+
+def _refuse_what_is_not_shared(ray: Any, out: Path) -> None:
+    """Raise a UsageError if a node of the cluster does not see a file that was just written to `out`."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    token = out / f".{uuid.uuid4().hex}.part"
+    token.touch()
+    try:
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        probe = ray.remote(num_cpus=0, max_retries=2)(_sees)
+        answers = {
+            probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(
+                str(token)
+            ): node["NodeManagerHostname"]
+            for node in nodes
+        }
+        ready, late = ray.wait(list(answers), num_returns=len(answers), timeout=PROBE_SECONDS)
+        blind = [answers[one] for one in ready if not ray.get(one)]
+        if blind:
+            raise UsageError(
+                f"{out} is not shared: {', '.join(blind)} cannot see it; choose an --out that every node has"
+            )
+        if late:
+            raise UsageError(f"no answer from {', '.join(answers[one] for one in late)}; remove the node, or try again")
+    finally:
+        token.unlink(missing_ok=True)
+
+
+def _sees(path: str) -> bool:
+    return Path(path).exists()
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(f"--ray needs Ray, which is not installed: pip install 'bootdqn[ray]' ({error})") from error
+    return ray
