@@ -134,7 +134,8 @@ class AutogradLearner:
 
     def _refuse_infinite_gradients(self, num_heads: int) -> None:
         """Raise a TrainingError that names the layer, and the head where it has heads, of a gradient not finite."""
-        for name, parameter in self._working.named_parameters():
+        shared_last = sorted(self._working.named_parameters(), key=lambda named: not named[0].startswith("heads."))
+        for name, parameter in shared_last:  # a head's gradient goes on into what all share: the head is to blame
             assert parameter.grad is not None
             of_head = name.startswith("heads.")
             total = parameter.grad.reshape(num_heads if of_head else 1, -1).sum(dim=1)

@@ -95,24 +95,34 @@ def _acquire(path: Path) -> Lock:
         except FileExistsError:
             _remove_if_lost(path, holder)
             continue
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        os.write(handle, json.dumps(asdict(holder)).encode())
-        return Lock(path, handle, holder)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if _is_at(path, handle):
+                os.write(handle, json.dumps(asdict(holder)).encode())
+                return Lock(path, handle, holder)
+        except BaseException:
+            if _is_at(path, handle):
+                path.unlink(missing_ok=True)
+            os.close(handle)
+            raise
+        os.close(handle)
 
 
 def _remove_if_lost(path: Path, me: Holder) -> None:
     """Remove the lock file of a holder that is no more; raise a FolderInUseError if it may be alive."""
     try:
-        handle = os.open(path, os.O_RDWR)
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
         return
     try:
-        holder = _read(path)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             held_here = False
         except BlockingIOError:
             held_here = True
+        if not _is_at(path, handle):
+            return  # gone, or another one's by now: look again
+        holder = _read(path)
         same_kernel = holder is not None and holder.boot_id == me.boot_id
         silent = _age(path)
         if held_here or (not same_kernel and silent < LOST_AFTER_SECONDS):
@@ -136,6 +146,14 @@ def _move_away(path: Path, lost: Holder | None) -> None:
         aside.unlink()
 
 
+def _is_at(path: Path, handle: int) -> bool:
+    """Return whether the open file `handle` is the one that `path` names."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except OSError:
+        return False
+
+
 def _age(path: Path) -> float:
     """Return the seconds since `path` was touched, by the clock of the file system it is on."""
     now = path.with_name(f".now.{uuid.uuid4().hex}.part")
@@ -153,7 +171,7 @@ def _read(path: Path) -> Holder | None:
     try:
         value = json.loads(path.read_bytes()[:10_000])
         return Holder(**{field.name: field.type(value[field.name]) for field in fields(Holder)})  # type: ignore[operator]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

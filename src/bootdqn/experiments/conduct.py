@@ -61,8 +61,12 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
         table.add_row(label_of(end.run), str(end.run.name), "", "done" if end.finished else "in the way", "", "")
     if not todo:
         return table
-    found = costs(todo)
-    for planned, cost in zip(todo, found, strict=True):
+    found = []
+    for planned, cost in zip(todo, costs(todo), strict=True):
+        if isinstance(cost, UsageError):
+            table.add_row(label_of(planned), str(planned.name), "", f"cannot be made: {cost}", "", "")
+            continue
+        found.append(cost)
         table.add_row(
             label_of(planned),
             str(planned.name),

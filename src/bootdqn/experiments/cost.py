@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from bootdqn.common.errors import UsageError
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import TrainConfig
 from bootdqn.training.estimate import Estimate, estimate
@@ -35,28 +36,32 @@ def longest_first(runs: list[PlannedRun]) -> list[PlannedRun]:
     return sorted(runs, key=lambda planned: (planned.config.run.seed, -longest_steps(planned.config)))
 
 
-def costs(runs: list[PlannedRun]) -> list[Cost]:
-    """Return the cost of each run; runs that differ only in what hardly changes it are measured once."""
-    known: dict[Any, tuple[float, Estimate]] = {}
-    found = []
-    for planned in runs:
-        config = planned.config
-        kind = _kind(config)
-        if kind not in known:
-            known[kind] = _measured(config)
-        speed, needed = known[kind]
-        steps = longest_steps(config)
-        found.append(Cost(steps, steps / speed, needed))
-    return found
-
-
-def needed_for(runs: list[PlannedRun]) -> list[Estimate]:
-    """Return what each run needs in memory and on disk, without trying it."""
-    known: dict[Any, Estimate] = {}
+def costs(runs: list[PlannedRun]) -> list[Cost | UsageError]:
+    """Return the cost of each run, or why it cannot be made; runs that differ in what hardly matters are tried once."""
+    known: dict[Any, tuple[float, Estimate] | UsageError] = {}
+    found: list[Cost | UsageError] = []
     for planned in runs:
         kind = _kind(planned.config)
         if kind not in known:
-            known[kind] = estimate(make_parts(planned.config))
+            try:
+                known[kind] = _measured(planned.config)
+            except UsageError as error:
+                known[kind] = error
+        measured, steps = known[kind], longest_steps(planned.config)
+        found.append(measured if isinstance(measured, UsageError) else Cost(steps, steps / measured[0], measured[1]))
+    return found
+
+
+def memory_needed(runs: list[PlannedRun]) -> list[int]:
+    """Return the bytes of memory that each run needs, without trying it; 0 for one that cannot even be made."""
+    known: dict[Any, int] = {}
+    for planned in runs:
+        kind = _kind(planned.config)
+        if kind not in known:
+            try:
+                known[kind] = estimate(make_parts(planned.config)).memory
+            except UsageError:
+                known[kind] = 0
     return [known[_kind(planned.config)] for planned in runs]
 
 

@@ -7,6 +7,7 @@ dies is simply started again.
 
 import json
 import os
+import socket
 import time
 import uuid
 from collections import Counter
@@ -18,7 +19,7 @@ from typing import Any
 from bootdqn.common.errors import FolderInUseError, UsageError
 from bootdqn.common.lock import LOST_AFTER_SECONDS
 from bootdqn.common.run_folder import RunFolder
-from bootdqn.experiments.cost import longest_steps, needed_for
+from bootdqn.experiments.cost import longest_steps, memory_needed
 from bootdqn.experiments.events import Ended, Event, Outcome, Started, Underway
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
@@ -28,6 +29,7 @@ from bootdqn.training.signals import stop_on_signal
 LOOK_EVERY_SECONDS = 1.0
 STOP_WITHIN_SECONDS = 120.0
 PROBE_SECONDS = 60.0
+CONNECT_SECONDS = 5.0
 
 
 def run_on_ray(
@@ -81,7 +83,7 @@ class _Runs:
         self._ray, self._out, self._on_event, self._retries = ray, out, on_event, retries
         self._gpus, self._saving = gpus_per_run, saving
         self._task = ray.remote(max_calls=1, max_retries=0)(_train)
-        self._memory = {planned.name: needed.memory for planned, needed in zip(runs, needed_for(runs), strict=True)}
+        self._memory = {planned.name: needed for planned, needed in zip(runs, memory_needed(runs), strict=True)}
         self._started: set[PurePosixPath] = set()
         self._failures: Counter[PurePosixPath] = Counter()
         self._pending: dict[Any, PlannedRun] = {}
@@ -184,15 +186,26 @@ def _progress_of(folder: RunFolder, planned: PlannedRun) -> Progress | None:
 
 
 def _connect(ray: Any, address: str) -> None:
+    if address != "auto":
+        _refuse_where_nobody_answers(address)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         ray.init(address=address, **quiet)
     except ConnectionError as error:
         if address != "auto":
-            raise UsageError(f"no Ray cluster at {address}: {error}; start one with ray start --head") from error
+            raise UsageError(f"no Ray cluster at {address} ({error}); start one with ray start --head") from error
         ray.init(include_dashboard=False, **quiet)
-    except ValueError as error:
-        raise UsageError(f"--ray {address}: {error}; it is auto or HOST:PORT") from error
+
+
+def _refuse_where_nobody_answers(address: str) -> None:
+    """Raise a UsageError unless something listens at `address`, which Ray itself would try for many minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        raise UsageError(f"--ray {address}: it is auto, or HOST:PORT as ray start --head prints it")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        raise UsageError(f"no Ray cluster at {address} ({error}); start one with ray start --head") from error
 
 
 def _refuse_what_is_not_shared(ray: Any, out: Path) -> None:

@@ -93,8 +93,7 @@ class Checkpoints:
             sync_folder(self._path)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                self._remove_what_is_not_needed()
+            self._remove_what_is_not_needed()
             raise
         self._segments = segments
         self._kept[step] = {segment.digest.sha256 for segment in segments.values()}
@@ -180,17 +179,19 @@ class Checkpoints:
                     self._kept[step] = {segment.digest.sha256 for segment in segments.values()}
 
     def _remove_what_is_not_needed(self) -> None:
+        """Tidy up as far as the disk lets us: what stays costs room, not the checkpoint just made."""
         self._kept = dict(sorted(self._kept.items())[-KEPT:])
         if not self._kept:
             return
         keep = {self._folder(step).name for step in self._kept} | {self._segments_path.name}
-        for path in self._path.iterdir():
-            if path.name not in keep:
-                shutil.rmtree(path)
         needed = {f"{sha256}.safetensors" for sha256s in self._kept.values() for sha256 in sha256s}
-        for path in self._segments_path.iterdir():
-            if path.name not in needed:
-                path.unlink()
+        with contextlib.suppress(OSError):
+            for path in self._path.iterdir():
+                if path.name not in keep:
+                    shutil.rmtree(path, ignore_errors=True)
+            for path in self._segments_path.iterdir():
+                if path.name not in needed:
+                    path.unlink()
 
     def _read(self, folder: Path) -> Loaded:
         """Return the checkpoint in `folder`, every byte of it checked."""

@@ -4,13 +4,13 @@ It yields one record for each round of steps. Records, progress and evaluation c
 into the loop.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from bootdqn.agent.actor import Actor
 from bootdqn.agent.build import make_learner
@@ -22,6 +22,9 @@ from bootdqn.envs.make import Environment, make_environment, spec_of
 from bootdqn.networks.ensemble import make_ensemble
 from bootdqn.replay.ring import RingReplay
 from bootdqn.training.config import TrainConfig
+
+LARGEST_REWARD = float(np.finfo(np.float32).max)
+"""What the replay can hold."""
 
 
 class Episode(NamedTuple):
@@ -165,16 +168,19 @@ def times_due(before: int, after: int, every: int) -> int:
 def _begin_episode(parts: Parts, env: int, seed: int | None) -> Array:
     with _blamed_on(parts, env):
         observation, _ = parts.environments[env].reset(seed=seed)
-    _refuse_infinite(observation, 0.0, env)
+        _refuse_observation(parts, env, observation)
     parts.actor.draw_head(env)
     parts.replay.begin_episode(env, observation)
     return np.asarray(observation)
 
 
-def _step(parts: Parts, env: int, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+def _step(parts: Parts, env: int, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
     with _blamed_on(parts, env):
-        observation, reward, terminated, truncated, info = parts.environments[env].step(action)
-    _refuse_infinite(observation, reward, env)
+        observation, given, terminated, truncated, info = parts.environments[env].step(action)
+        reward = float(given)
+        if not abs(reward) <= LARGEST_REWARD:
+            raise TrainingError(f"environment {env} gave the reward {reward}")
+        _refuse_observation(parts, env, observation)
     return observation, reward, terminated, truncated, info
 
 
@@ -183,16 +189,25 @@ def _blamed_on(parts: Parts, env: int) -> Iterator[None]:
     """Turn whatever the environment raises into an error that says so."""
     try:
         yield
+    except TrainingError:
+        raise
     except Exception as error:
         after = f"after step {parts.position.step:,}"
         raise TrainingError(f"environment {env} raised {type(error).__name__} {after}: {error}") from error
 
 
-def _refuse_infinite(observation: Any, reward: Any, env: int) -> None:
-    if not math.isfinite(reward):
-        raise TrainingError(f"environment {env} gave the reward {reward}")
-    if isinstance(observation, np.ndarray) and observation.dtype.kind == "f" and not np.isfinite(observation).all():
-        where = np.argwhere(~np.isfinite(observation))[0].tolist()
+def _refuse_observation(parts: Parts, env: int, observation: Any) -> None:
+    """Raise a TrainingError for an observation that the networks have no row for, or that would poison the replay."""
+    space = parts.environments[env].observation_space
+    if isinstance(space, Discrete):
+        if not 0 <= observation < space.n:
+            raise TrainingError(f"environment {env} gave the observation {observation}, not one of 0..{space.n - 1}")
+        return
+    seen = np.asarray(observation)
+    if seen.shape != space.shape:
+        raise TrainingError(f"environment {env} gave an observation of shape {seen.shape}, not {space.shape}")
+    if seen.dtype.kind == "f" and not np.isfinite(seen).all():
+        where = np.argwhere(~np.isfinite(seen))[0].tolist()
         raise TrainingError(f"environment {env} gave an observation that is not finite at {where}")
 
 

@@ -149,7 +149,7 @@ class Session:
         self._try_to_write(self._timing.flush)
         if done:
             summary = self._summary(status="finished", state_sha256=digest(get_state(run), self._parts))
-            written &= self._write_summary(summary)
+            written = written and self._write_summary(summary)  # or the next start takes an unwritten run for finished
             if written:
                 self._try_to_write(self._checkpoints.remove)
             return summary, 0 if written else 1

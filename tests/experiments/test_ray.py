@@ -1,0 +1,152 @@
+"""Runs on a real Ray cluster of two nodes: what is lost is taken up, and the numbers are those of a run alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.experiments.events import Ended, Started
+from bootdqn.experiments.plan import PlannedRun
+from bootdqn.experiments.ray_runs import run_on_ray
+from bootdqn.training.config import SavingConfig, from_flat
+from bootdqn.training.run import run
+from reference.environments import OUT_OF_MEMORY
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.xdist_group("ray"),
+]
+OFTEN = SavingConfig(checkpoint_every_steps=200)
+LONG = {"environment": "deep-sea", "size": 10, "max_episodes": 300, "stop_when_solved": False, "strategy": "greedy"}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray = pytest.importorskip("ray", reason="pip install 'bootdqn[ray]'")
+    from ray.cluster_utils import Cluster
+
+    before = os.environ.get("PYTHONPATH")
+    os.environ |= {"PYTHONPATH": str(Path(__file__).parents[1]), "RAY_USAGE_STATS_ENABLED": "0"}
+    started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    started.add_node(num_cpus=1)
+    yield started
+    ray.shutdown()
+    started.shutdown()
+    os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The digests that two long runs end with when nothing happens to them."""
+    folder = tmp_path_factory.mktemp("alone")
+    digests = {}
+    for seed in (0, 1):
+        digests[seed] = run(long_run(seed).config, folder / str(seed)).summary["state_sha256"]
+        digests[seed, "metrics"] = (folder / str(seed) / "metrics.jsonl").read_bytes()
+    return digests
+
+
+def long_run(seed):
+    return PlannedRun(PurePosixPath(f"long-{seed}"), from_flat(LONG | {"seed": seed}))
+
+
+def wait_for(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def has_new_checkpoint(folder):
+    return any(path.name > "step-000000000000" for path in folder.checkpoints.glob("step-*"))
+
+
+def assert_as_alone(path, seed, alone):
+    folder = RunFolder(path)
+    assert folder.read_summary()["state_sha256"] == alone[seed]
+    assert folder.metrics.read_bytes() == alone[seed, "metrics"]
+
+
+def test_a_worker_killed_and_a_node_removed_cost_nothing_but_time(cluster, tmp_path, alone):
+    """The worker of one run is killed; when both runs are under way again, the second node is taken away."""
+    runs, events = [long_run(0), long_run(1)], []
+    second = next(node for node in cluster.worker_nodes)
+
+    def strike(event):
+        events.append(event)
+        kinds = [type(seen) for seen in events]
+        if isinstance(event, Started) and kinds.count(Started) == 1:
+            folder = RunFolder(tmp_path / event.run.name)
+            wait_for(lambda: has_new_checkpoint(folder))
+            os.kill(json.loads(folder.lock.read_text())["pid"], signal.SIGKILL)
+        if isinstance(event, Started) and kinds.count(Started) == 3:
+            cluster.remove_node(second, allow_graceful=False)
+
+    outcome = run_on_ray(runs, tmp_path, cluster.address, strike, retries=3, saving=OFTEN)
+    cluster.add_node(num_cpus=1)
+    assert [end.finished for end in outcome.ended] == [True, True]
+    assert sum(isinstance(event, Ended) and event.retrying for event in events) >= 2
+    for seed in (0, 1):
+        assert_as_alone(tmp_path / f"long-{seed}", seed, alone)
+
+
+def test_the_driver_killed_and_started_again_goes_on(cluster, tmp_path, alone):
+    sweep = tmp_path / "long.toml"
+    settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in LONG.items())
+    sweep.write_text(f"[base]\n{settings}\n[axes]\nseed = [0, 1]\n")
+    command = [sys.executable, "-m", "bootdqn", "sweep", str(sweep), "--out", str(tmp_path / "out")]
+    command += ["--ray", cluster.address, "--checkpoint-every-steps", "200"]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    folders = [RunFolder(tmp_path / f"out/seed-{seed}") for seed in (0, 1)]
+    wait_for(lambda: any(has_new_checkpoint(folder) for folder in folders))
+    driver.kill()
+    driver.communicate()
+    again = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200, check=False
+    )
+    assert again.returncode == 0, again.stdout
+    assert "2 of 2 runs finished" in again.stdout
+    assert any(json.loads(folder.provenance.read_text()).get("resumed") for folder in folders)
+    for seed in (0, 1):
+        assert_as_alone(tmp_path / f"out/seed-{seed}", seed, alone)
+
+
+def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_path):
+    quick = LONG | {"size": 4, "max_episodes": 30}
+    runs = [
+        PlannedRun(PurePosixPath("good"), from_flat(quick)),
+        PlannedRun(PurePosixPath("nowhere"), from_flat({"environment": "gym", "env_id": "Nowhere-v0"})),
+        PlannedRun(PurePosixPath("greedy"), from_flat({"environment": "gym", "env_id": OUT_OF_MEMORY})),
+        PlannedRun(PurePosixPath("fine"), from_flat(quick | {"seed": 5})),
+    ]
+    events = []
+    outcome = run_on_ray(runs, tmp_path, cluster.address, events.append, retries=1)
+    ended = {str(end.run.name): end for end in outcome.ended}
+    assert {name for name, end in ended.items() if end.finished} == {"good", "fine"}
+    assert "Nowhere" in ended["nowhere"].error
+    assert "MemoryError" in ended["greedy"].error
+    retried = [str(event.run.name) for event in events if isinstance(event, Ended) and event.retrying]
+    assert sorted(retried) == ["greedy", "nowhere"]
+    run(from_flat(quick), tmp_path / "alone")
+    assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "good/metrics.jsonl").read_bytes()
+
+
+def test_a_folder_that_a_node_cannot_see_is_refused(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr("bootdqn.experiments.ray_runs._sees", lambda _path: False)
+    with pytest.raises(UsageError, match="is not shared"):
+        run_on_ray([long_run(0)], tmp_path, cluster.address)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"), [("127.0.0.1:1", "no Ray cluster at 127.0.0.1:1"), ("somewhere", "auto, or HOST:PORT")]
+)
+def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path, address, message):
+    with pytest.raises(UsageError, match=message):
+        run_on_ray([long_run(0)], tmp_path, address)
