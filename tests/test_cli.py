@@ -66,7 +66,7 @@ def test_flags_become_the_configuration():
     ("arguments", "message"),
     [
         (["trian"], "did you mean 'train'?"),
-        (["nonsense"], "choose from train, resume, evaluate, demo"),
+        (["nonsense"], "choose from train, resume, evaluate, sweep, report, demo"),
         (["train", "deepsea"], "did you mean 'deep-sea'?"),
         ([*TRAIN, "--sise", "3"], "did you mean --size?"),
         ([*TRAIN, "--size", "x"], "--size"),
@@ -186,7 +186,7 @@ def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
     assert "".join(printed.split()).endswith("report.htmlinabrowser.")
     page = (out / "report.html").read_text()
     assert "<svg" in page
-    assert "Runs stop at 30 episodes" in page
+    assert "DeepSea, at most 30 episodes" in page
     assert len(list(out.rglob("summary.json"))) == 8
     fewer = ["demo", "--out", str(out), "--sizes", "3", "--num-seeds", "1", "--max-episodes", "30"]
     assert run_command_line([*fewer, "--strategies", "greedy", "greedy", "--workers", "2"]) == 0

@@ -18,7 +18,6 @@ import tyro
 
 from bootdqn import __version__
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.voting import VoteRule
@@ -152,18 +151,19 @@ class Demo:
         from rich.console import Console
 
         from bootdqn.analysis.deep_sea import read_results, summary_table
-        from bootdqn.analysis.page import write_page
+        from bootdqn.analysis.report import write_report
+        from bootdqn.analysis.runs import read_runs
         from bootdqn.experiments.conduct import conduct
 
         console = Console(soft_wrap=True, markup=False, highlight=False)
         runs = self.plan()
         console.print(f"{len(runs)} runs on DeepSea, at most {self.max_episodes:,} episodes each, in {self.out}")
         outcome = conduct(runs, self.out, console, workers=self.workers)
-        folders = [RunFolder(self.out / run.name) for run in runs]
-        results = read_results(folder for folder in folders if folder.config.exists())
+        planned = {str(run.name) for run in runs}
+        results, _ = read_results(run for run in read_runs(self.out)[0] if run.name in planned)
         if results:
             console.print(summary_table(results))
-            console.print(f"Open {write_page(results, self.out / 'report.html')} in a browser.")
+            console.print(f"Open {write_report(self.out, self.out / 'report.html')} in a browser.")
         missing = len(runs) - len(results)
         if missing:
             print(f"{missing} of {len(runs)} runs did not finish; the same command goes on", file=sys.stderr)
@@ -286,6 +286,28 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Turn a folder of runs into a page."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder that holds runs, finished or not, at any depth."""
+    out: Path | None = None
+    """The page (None: report.html in the folder); figures and tables go to a folder beside it."""
+
+    def __post_init__(self) -> None:
+        if self.out is not None and self.out.suffix != ".html":
+            raise ValueError(f"--out must be an .html file, got {self.out}")
+
+    def execute(self) -> int:
+        """Write the page and name it."""
+        from bootdqn.analysis.report import write_report
+
+        out = self.out or self.folder / "report.html"
+        print(f"Open {write_report(self.folder, out)} in a browser; its figures and tables are in {out.stem}_files.")
+        return 0
+
+
+@dataclass(frozen=True)
 class Leaf:
     """A command that can be called: its type, the values it starts from, and what it does."""
 
@@ -333,6 +355,12 @@ COMMANDS: dict[str, Any] = {
         "Make every run of an experiment, on this machine or on a Ray cluster; killed and started again it goes on."
         "\n\nThe paper's: paper-atari, paper-diversity, paper-deepsea, each also as NAME-smoke, which takes a minute."
         "\n\nExample: bootdqn sweep paper-deepsea --out runs/deepsea seed=[0,1,2] --dry-run",
+    ),
+    "report": Leaf(
+        Report,
+        None,
+        "Turn a folder of runs into one page, with every table and figure of the paper, ours beside theirs."
+        "\n\nExample: bootdqn report runs/deepsea --out report.html",
     ),
     "demo": Leaf(
         Demo,

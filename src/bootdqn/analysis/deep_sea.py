@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.table import Table
-from scipy import stats
+import rich.table
 
+from bootdqn.analysis.runs import Run, Trouble
+from bootdqn.analysis.statistics import interval_of_mean
+from bootdqn.analysis.tables import Table
 from bootdqn.common.algorithms import algorithm, algorithm_order
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.errors import DamagedFileError
+
+BAD_FRACTION = 0.9
+"""An episode at which fewer than this fraction of the episodes so far were bad counts as solved."""
 
 
 @dataclass(frozen=True)
@@ -62,29 +67,45 @@ class Cell:
     @property
     def interval(self) -> tuple[float, float] | None:
         """95 % bootstrap interval of the mean; None where the runs are too few or all equal."""
-        episodes = [result.episodes for result in self.results]
-        if len(set(episodes)) < 2:
-            return None
-        bootstrap = stats.bootstrap((episodes,), np.mean, method="percentile", rng=np.random.default_rng(0))
-        return float(bootstrap.confidence_interval.low), float(bootstrap.confidence_interval.high)
+        return interval_of_mean([result.episodes for result in self.results])
 
 
-def read_results(folders: Iterable[RunFolder]) -> list[Result]:
-    """Return the result of every finished DeepSea run among `folders`."""
-    results = []
-    for folder in folders:
-        config, summary = folder.read_config(), folder.read_summary()
-        if config.get("environment") == "deep-sea" and summary is not None and summary["status"] == "finished":
-            results.append(_result(config, summary))
-    return results
+def read_results(runs: Iterable[Run]) -> tuple[list[Result], list[Trouble]]:
+    """Return the result of every finished run, and the runs that do not count."""
+    results, troubles = [], []
+    for run in runs:
+        if run.status != "finished":
+            troubles.append(Trouble(run.name, str(run.summary.get("error", run.status))))
+            continue
+        try:
+            results.append(_result(run.config, run.summary))
+        except (KeyError, TypeError) as error:
+            troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
+    return results, troubles
+
+
+def regret_curves(runs: Iterable[Run], size: int) -> dict[str, list[list[float]]]:
+    """Return the running regret of every run of `size` whose records are there, by strategy."""
+    curves: dict[str, list[list[float]]] = {}
+    for run in runs:
+        if run.config.get("size") != size:
+            continue
+        try:
+            bad = [bool(record["bad"]) for record in run.folder.read_metrics("episode")]
+        except (DamagedFileError, KeyError):
+            continue
+        if bad:
+            counts = np.cumsum(bad) / np.arange(1, len(bad) + 1)
+            curves.setdefault(str(run.config.get("strategy")), []).append(counts.tolist())
+    return curves
 
 
 def _result(config: dict[str, Any], summary: dict[str, Any]) -> Result:
     return Result(
-        strategy=config["strategy"],
-        size=config["size"],
-        seed=config["seed"],
-        cap=config["max_episodes"],
+        strategy=str(config["strategy"]),
+        size=int(config["size"]),
+        seed=int(config["seed"]),
+        cap=int(config["max_episodes"]),
         solved_at=summary["solved_at"],
         solved_at_strict=summary["solved_at_strict"],
     )
@@ -110,35 +131,48 @@ def cells(results: list[Result]) -> list[Cell]:
     ]
 
 
+def by_cap(results: list[Result]) -> dict[int, list[Result]]:
+    """Return the results by their cap, the largest first: runs with different caps are never averaged together."""
+    caps = sorted({result.cap for result in results}, reverse=True)
+    return {cap: [result for result in results if result.cap == cap] for cap in caps}
+
+
 THIN = "solved with < 10 good"
-COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", THIN, "each seed")
+COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", "solved, bsuite's rule", THIN, "each seed")
 
 
-def table_rows(results: list[Result]) -> list[tuple[str, ...]]:
-    """Return the table's rows as text, in the order of `COLUMNS`."""
-    return [
+def table(results: list[Result], name: str = "deep-sea") -> Table:
+    """Return episodes to solve for each size and algorithm, by both readings of "solved"."""
+    rows = [
         (
             str(cell.size),
             algorithm(cell.strategy).label,
             f"{cell.solved}/{len(cell.results)}",
             f"{'≥ ' if cell.censored else ''}{cell.mean:,.0f}",
             "" if cell.interval is None else f"{cell.interval[0]:,.0f} to {cell.interval[1]:,.0f}",
+            f"{sum(result.solved_at is not None for result in cell.results)}/{len(cell.results)}",
             str(sum(result.thin for result in cell.results)),
             ", ".join(f"{'> ' if r.solved_at_strict is None else ''}{r.episodes:,}" for r in cell.results),
         )
         for cell in cells(results)
     ]
+    note = (
+        "A run is solved at the first episode at which fewer than 90 % of its episodes so far were bad and at least 10 "
+        "were good: bsuite's rule with a minimum. bsuite's own has none. A run that did not solve it counts with its "
+        "cap, so a mean marked ≥ is a lower bound."
+    )
+    return Table(name, "Episodes to solve DeepSea", COLUMNS, rows, note, text_columns=("algorithm", "each seed"))
 
 
-def summary_table(results: list[Result]) -> Table:
+def summary_table(results: list[Result]) -> rich.table.Table:
     """Return the columns of the table that fit a terminal."""
-    table = Table(title="Episodes to solve DeepSea")
-    shown = [number for number, column in enumerate(COLUMNS) if column not in ("95 % interval", THIN)]
-    for number in shown:
+    shown = rich.table.Table(title="Episodes to solve DeepSea")
+    numbers = [COLUMNS.index(column) for column in ("N", "algorithm", "solved", "mean episodes", "each seed")]
+    for number in numbers:
         left = COLUMNS[number] in ("algorithm", "each seed")
-        table.add_column(COLUMNS[number], justify="left" if left else "right", no_wrap=COLUMNS[number] == "algorithm")
-    for row in table_rows(results):
-        table.add_row(*(row[number] for number in shown))
+        shown.add_column(COLUMNS[number], justify="left" if left else "right", no_wrap=COLUMNS[number] == "algorithm")
+    for row in table(results).rows:
+        shown.add_row(*(row[number] for number in numbers))
     if any(cell.censored for cell in cells(results)):
-        table.caption = "≥: a lower bound, since a run reached the cap unsolved"
-    return table
+        shown.caption = "≥: a lower bound, since a run reached the cap unsolved"
+    return shown

@@ -26,13 +26,25 @@ _UNKNOWN_COLOURS = ("#7F7F7F", "#8C564B", "#9467BD", "#17BECF", "#BCBD22")
 
 
 def algorithm(strategy: str) -> Algorithm:
-    """Return how to show the strategy written `strategy` on the command line, known or not."""
+    """Return how to show the strategy written `strategy` on the command line, known or not.
+
+    The paper's EVOI is the sum over heads on DeepSea; for its Atari runs, where it is the mean, see `on_atari`.
+    """
     if strategy in _KNOWN:
         return _KNOWN[strategy]
     name, _, parameters = strategy.partition(":")
     base = _KNOWN.get(name, Algorithm(name, "")).label
     colour = _UNKNOWN_COLOURS[sum(strategy.encode()) % len(_UNKNOWN_COLOURS)]
     return Algorithm(f"{base} ({parameters})" if parameters else base, colour)
+
+
+def on_atari(strategy: str) -> Algorithm:
+    """Return how to show the strategy of an Atari run, where the paper's EVOI is the mean over heads."""
+    if strategy == "evoi":
+        return _KNOWN["evoi:reduce=sum"]
+    if strategy == "evoi:reduce=sum":
+        return Algorithm("BootDQN-EVOI (sum)", _KNOWN["evoi"].colour)
+    return algorithm(strategy)
 
 
 def algorithm_order(strategy: str) -> tuple[int, str]:

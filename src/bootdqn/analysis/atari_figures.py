@@ -1,0 +1,141 @@
+"""The paper's Atari figures: scores and vote diversity against frames, and scores for several K."""
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bootdqn.analysis import paper
+from bootdqn.analysis.atari import Played, by_heads, curve, games_of, normalised_strata, of, strategies_of
+from bootdqn.analysis.figures import STYLE, band
+from bootdqn.analysis.statistics import RESAMPLES, SEED, Values, performance_profile
+from bootdqn.common.algorithms import on_atari
+
+INSET_FRAMES = 5e6
+CROWDED = 0.25
+"""Final means closer together than this fraction of the axis call for an inset."""
+HEAD_COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
+
+
+def scores(played: list[Played]) -> Figure:
+    """Fig. 2a of the paper: evaluation score against frames, one plot a game."""
+    return _by_game(played, None, "evaluation score")
+
+
+def diversity(played: list[Played], measure: str, label: str) -> Figure:
+    """Fig. 2b of the paper: vote diversity against frames, one plot a game."""
+    return _by_game(played, measure, label)
+
+
+def heads(played: list[Played]) -> Figure:
+    """Fig. 3 of the paper: evaluation score against frames for several K."""
+    groups = by_heads(played)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+        axes = figure.subplots()
+        for (k, runs), colour in zip(groups.items(), HEAD_COLOURS * len(groups), strict=False):
+            _line(axes, runs, None, colour, f"K = {k} (n = {len(runs)})")
+        first = next(iter(groups.values()))[0]
+        axes.set_title(f"{on_atari(first.strategy).label} on {paper.title_of(first.game)}")
+        _label(axes, "evaluation score")
+        axes.legend(frameon=False, fontsize=9)
+        return figure
+
+
+def profiles(played: list[Played]) -> Figure:
+    """Draw the fraction of runs above each human-normalised score, for each algorithm on the games of the paper."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+        axes = figure.subplots()
+        games = [game for game in games_of(played) if game in paper.GAMES]
+        values = {
+            strategy: [v for stratum in normalised_strata(played, games, strategy) for v in stratum]
+            for strategy in strategies_of(played)
+        }
+        everything = [v for each in values.values() for v in each]
+        thresholds = np.linspace(min(0.0, *everything), max(everything) * 1.05 + 1e-9, 200)
+        for strategy, found in values.items():
+            if found:
+                look = on_atari(strategy)
+                axes.step(thresholds, performance_profile(found, thresholds), color=look.colour, label=look.label)
+        axes.set_xlabel("human-normalised score τ (%)")
+        axes.set_ylabel("fraction of runs above τ")
+        axes.set_ylim(-0.03, 1.03)
+        axes.legend(frameon=False, fontsize=9)
+        return figure
+
+
+def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
+    games = games_of(played)
+    columns = min(3, len(games))
+    rows = -(-len(games) // columns)
+    with mpl.rc_context(STYLE):
+        size = (7.5, 4.2) if len(games) == 1 else (4.2 * columns, 3.3 * rows + 0.4)
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False)
+        labels: dict[str, Line2D] = {}
+        for game, axes in zip(games, grid.flat, strict=False):
+            for strategy in strategies_of(played):
+                runs = of(played, game, strategy)
+                if runs:
+                    look = on_atari(strategy)
+                    labels[look.label] = _line(axes, runs, measure, look.colour, look.label)
+            if measure is None:
+                _reference_lines(axes, game)
+                _inset_where_crowded(axes, [of(played, game, strategy) for strategy in strategies_of(played)])
+            axes.set_title(paper.title_of(game))
+            _label(axes, label)
+        for axes in list(grid.flat)[len(games) :]:
+            axes.set_visible(False)
+        figure.legend(
+            list(labels.values()), list(labels), loc="outside lower center", ncols=3, frameon=False, fontsize=9
+        )
+        return figure
+
+
+def _line(axes: Axes, runs: list[Played], measure: str | None, colour: str, label: str) -> Line2D:
+    frames, values = curve(runs, measure)
+    mean = values.mean(axis=0)
+    if len(runs) > 1:
+        band(axes, frames / 1e6, *_interval(values), colour)
+    marker = "o" if len(frames) == 1 else None
+    (line,) = axes.plot(frames / 1e6, mean, color=colour, label=label, linewidth=1.8, marker=marker)
+    return line
+
+
+def _interval(values: Values) -> tuple[Values, Values]:
+    """Return the 95 % bootstrap interval of the mean over runs, at every point of the curve; values are (runs, T)."""
+    rng = np.random.default_rng(SEED)
+    drawn = values[rng.integers(0, len(values), (RESAMPLES // 2, len(values)))].mean(axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
+    return low, high
+
+
+def _reference_lines(axes: Axes, game: str) -> None:
+    """Mark what a random player scores, where the paper says it."""
+    if game in paper.RANDOM_SCORE:
+        axes.axhline(paper.RANDOM_SCORE[game], color="black", linewidth=0.8, linestyle=":")
+        axes.annotate("random", (1.0, paper.RANDOM_SCORE[game]), xycoords=("axes fraction", "data"), ha="right",
+                      va="bottom", fontsize=8)  # fmt: skip
+
+
+def _inset_where_crowded(axes: Axes, groups: list[list[Played]]) -> None:
+    """Show the last 5M frames once more, larger, where several curves end close together."""
+    groups = [runs for runs in groups if runs]
+    ends = [curve(runs)[1].mean(axis=0)[-1] for runs in groups]
+    last = max(curve(runs)[0][-1] for runs in groups)
+    low, high = axes.get_ylim()
+    if len(groups) < 2 or last < 2 * INSET_FRAMES or max(ends) - min(ends) > CROWDED * (high - low):
+        return
+    inset = axes.inset_axes((0.55, 0.08, 0.42, 0.36))
+    for runs in groups:
+        frames, values = curve(runs)
+        late = frames >= last - INSET_FRAMES
+        inset.plot(frames[late] / 1e6, values.mean(axis=0)[late], color=on_atari(runs[0].strategy).colour)
+    inset.tick_params(labelsize=7)
+
+
+def _label(axes: Axes, label: str) -> None:
+    axes.set_xlabel("frames (millions)")
+    axes.set_ylabel(label)

@@ -1,0 +1,281 @@
+"""The paper's claims, one by one, and what the runs at hand say about them: never more than they allow."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bootdqn.analysis import paper
+from bootdqn.analysis.atari import Played, by_heads, games_of, mean_diversity, normalised_strata, of
+from bootdqn.analysis.deep_sea import Cell, Result, by_cap, cells
+from bootdqn.analysis.statistics import interval_of_mean
+from bootdqn.analysis.tables import Table
+from bootdqn.common.algorithms import algorithm, on_atari
+
+SUPPORTED, CONTRADICTED, OPEN = "supported", "contradicted", "not enough evidence"
+DEEP_SEA_EVOI, ENOUGH_SEEDS = "evoi:reduce=sum", 3
+
+
+class Verdict(NamedTuple):
+    """What the runs say about a claim."""
+
+    status: str
+    says: str
+    rests_on: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The runs that claims are judged by."""
+
+    deep_sea: list[Result]
+    atari: list[Played]
+    """With as many heads as the paper's tables."""
+    any_heads: list[Played]
+    """With any number of heads."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, and how to judge it."""
+
+    text: str
+    remark: str
+    """What the paper's own numbers have to say about it."""
+    judge: Callable[[Evidence], Verdict]
+
+
+def judged(evidence: Evidence) -> Table:
+    """Return the table of claims."""
+    rows = []
+    for claim in CLAIMS:
+        verdict = claim.judge(evidence)
+        rows.append((claim.text, claim.remark, verdict.status, verdict.says, verdict.rests_on))
+    columns = ("the paper says", "its own numbers", "here", "what these runs say", "rests on")
+    return Table("claims", "The paper's claims", columns, rows, text_columns=columns)
+
+
+def _deep_sea_beats(strategy: str) -> Callable[[Evidence], Verdict]:
+    """Judge whether a strategy needs fewer episodes than BootDQN and BootDQN-UCB, at the largest size of all three."""
+
+    def judge(evidence: Evidence) -> Verdict:
+        rivals = ("greedy", "ucb")
+        for cap, results in by_cap(evidence.deep_sea).items():
+            groups = {(cell.size, cell.strategy): cell for cell in cells(results)}
+            sizes = [size for size, _ in groups if all((size, name) in groups for name in (strategy, *rivals))]
+            if not sizes:
+                continue
+            size = max(sizes)
+            ours, theirs = groups[size, strategy], [groups[size, name] for name in rivals]
+            says = f"N = {size}, cap {cap:,}: " + ", ".join(_said(cell) for cell in (ours, *theirs))
+            seeds = min(len(cell.results) for cell in (ours, *theirs))
+            if seeds < ENOUGH_SEEDS:
+                return Verdict(OPEN, f"{says}; {seeds} seeds are too few", "episodes to solve")
+            high = (ours.interval or (ours.mean, ours.mean))[1]
+            low = min((cell.interval or (cell.mean, cell.mean))[0] for cell in theirs)
+            if high < low and not ours.censored:
+                return Verdict(SUPPORTED, says + _fewer(seeds, 15), "episodes to solve")
+            if all(cell.mean < ours.mean and not cell.censored for cell in theirs):
+                return Verdict(CONTRADICTED, says + _fewer(seeds, 15), "episodes to solve")
+            return Verdict(OPEN, says + "; the intervals overlap", "episodes to solve")
+        return Verdict(OPEN, "no DeepSea runs of the three at one size")
+
+    return judge
+
+
+def _said(cell: Cell) -> str:
+    bound = "≥ " if cell.censored else ""
+    return (
+        f"{algorithm(cell.strategy).label} {bound}{cell.mean:,.0f} episodes ({cell.solved}/{len(cell.results)} solved)"
+    )
+
+
+def _fewer(ours: int, theirs: int) -> str:
+    return f"; {ours} seeds, the paper {theirs}" if ours < theirs else ""
+
+
+def _atari_budget(runs: list[Played]) -> str:
+    """Say on how much less than the paper's budget a statement rests."""
+    seeds = min(len(of(runs, run.game, run.strategy)) for run in runs)
+    frames = min(run.frames[-1] for run in runs)
+    if seeds >= paper.SEEDS and frames >= paper.FRAMES:
+        return ""
+    return f"; {seeds} seeds of {frames / 1e6:g}M frames, the paper {paper.SEEDS} of {paper.FRAMES / 1e6:.0f}M"
+
+
+def _is_the_papers_size(runs: list[Played]) -> bool:
+    return not _atari_budget(runs)
+
+
+def _normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]:
+    """Judge by how many points of human-normalised score EVOI leads a rival, on the games that both played."""
+
+    def judge(evidence: Evidence) -> Verdict:
+        played = evidence.atari
+        games = [
+            game
+            for game in games_of(played)
+            if game in paper.GAMES and of(played, game, "evoi") and of(played, game, rival)
+        ]
+        if not games:
+            return Verdict(OPEN, f"no game of the paper was played by both EVOI and {on_atari(rival).label}")
+        ours, theirs = (
+            float(np.mean([np.mean(stratum) for stratum in normalised_strata(played, games, name)]))
+            for name in ("evoi", rival)
+        )
+        runs = [run for game in games for name in ("evoi", rival) for run in of(played, game, name)]
+        says = f"{ours - theirs:+.2f} points on {len(games)} of {len(paper.GAMES)} games{_atari_budget(runs)}"
+        if len(games) < len(paper.GAMES) or not _is_the_papers_size(runs):
+            return Verdict(OPEN, says, "human-normalised score")
+        return Verdict(SUPPORTED if ours - theirs >= points / 2 else CONTRADICTED, says, "human-normalised score")
+
+    return judge
+
+
+def _best_in_four_games(evidence: Evidence) -> Verdict:
+    played = evidence.atari
+    compared = [
+        g for g in games_of(played) if g in paper.GAMES and len({r.strategy for r in played if r.game == g}) > 1
+    ]
+    if not compared:
+        return Verdict(OPEN, "no game of the paper was played by two algorithms")
+    best = {
+        game: max(
+            {r.strategy for r in played if r.game == game},
+            key=lambda name, game=game: float(np.mean([run.best for run in of(played, game, name)])),  # type: ignore[misc]
+        )
+        for game in compared
+    }
+    count = sum(name == "evoi" for name in best.values())
+    runs = [run for run in played if run.game in compared]
+    says = f"EVOI is best in {count} of {len(compared)} games{_atari_budget(runs)}"
+    if len(compared) < len(paper.GAMES) or not _is_the_papers_size(runs):
+        return Verdict(OPEN, says, "maximal scores")
+    return Verdict(SUPPORTED if count >= 4 else CONTRADICTED, says, "maximal scores")
+
+
+def _above_the_original(evidence: Evidence) -> Verdict:
+    told, above = [], []
+    for game in (g for g in games_of(evidence.atari) if g in paper.GAMES):
+        original, runs = paper.MAXIMAL_SCORE[game][paper.ORIGINAL], of(evidence.atari, game, "greedy")
+        if original is not None and runs:
+            ours = float(np.mean([run.best for run in runs]))
+            above.append(ours > original)
+            told.append(f"{paper.title_of(game)} {ours:,.1f} against {original:,.1f}")
+    runs = [run for run in evidence.atari if run.strategy == "greedy"]
+    if not told:
+        return Verdict(OPEN, "BootDQN was run on no game of the paper")
+    says = ", ".join(told) + _atari_budget(runs)
+    if len(above) < 5 or not _is_the_papers_size(runs):
+        return Verdict(OPEN, says, "maximal scores")
+    return Verdict(SUPPORTED if all(above) else CONTRADICTED, says, "maximal scores")
+
+
+def _more_heads_are_better(evidence: Evidence) -> Verdict:
+    groups = by_heads(evidence.any_heads)
+    if not groups:
+        return Verdict(OPEN, "K was not varied")
+    means = {k: float(np.mean([run.best for run in runs])) for k, runs in groups.items()}
+    runs = [run for group in groups.values() for run in group]
+    frames = min(run.frames[-1] for run in runs)
+    says = (
+        ", ".join(f"K = {k}: {mean:,.1f}" for k, mean in means.items()) + f"; {frames / 1e6:g}M frames, the paper 100M"
+    )
+    if frames < 100_000_000 or min(map(len, groups.values())) < ENOUGH_SEEDS:
+        return Verdict(OPEN, says, "runtime and score by K")
+    rising = list(means.values()) == sorted(means.values())
+    return Verdict(SUPPORTED if rising else CONTRADICTED, says, "runtime and score by K")
+
+
+def _diversity(measure: str, subject: tuple[str, ...], *, highest: bool) -> Callable[[Evidence], Verdict]:
+    """Judge whether the subjects' votes are more diverse than the others' (`highest`) or than BootDQN's."""
+
+    def judge(evidence: Evidence) -> Verdict:
+        played, told, held = evidence.atari, [], []
+        for game in (g for g in games_of(played) if g in paper.GAMES):
+            found = {
+                name: mean_diversity(of(played, game, name), measure)
+                for name in ("greedy", "ucb", "gain", "evoi")
+                if of(played, game, name)
+            }
+            mine = [name for name in subject if name in found]
+            others = [name for name in found if name not in subject] if highest else ["greedy"]
+            if mine and all(name in found for name in others) and others:
+                held.append(all(found[one] >= found[other] for one in mine for other in others))
+                if not held[-1]:
+                    listed = ", ".join(f"{on_atari(name).label} {value:.2f}" for name, value in found.items())
+                    told.append(f"{paper.title_of(game)} ({listed})")
+        if not held:
+            return Verdict(OPEN, "the algorithms to compare were not run on one game")
+        runs = [run for run in played if run.game in paper.GAMES]
+        unlike = f", not in {'; '.join(told)}" if told else ""
+        says = f"holds in {sum(held)} of {len(held)} games{unlike}{_atari_budget(runs)}"
+        if len(held) < len(paper.GAMES) or not _is_the_papers_size(runs):
+            return Verdict(OPEN, says, "vote diversity")
+        return Verdict(SUPPORTED if all(held) else CONTRADICTED, says, "vote diversity")
+
+    return judge
+
+
+def _slower_than_greedy(evidence: Evidence) -> Verdict:
+    """Judge how much longer EVOI takes than BootDQN for the same frames on the same game."""
+    for game in games_of(evidence.atari):
+        speeds = {
+            name: [r.total_frames / r.seconds for r in of(evidence.atari, game, name) if r.finished and r.seconds]
+            for name in ("greedy", "evoi")
+        }
+        if all(speeds.values()):
+            extra = 100 * (np.mean(speeds["greedy"]) / np.mean(speeds["evoi"]) - 1)
+            interval = interval_of_mean(speeds["evoi"])
+            spread = "" if interval is None else f" (EVOI {interval[0]:,.0f} to {interval[1]:,.0f} frames/s)"
+            says = f"{paper.title_of(game)}: BootDQN is {extra:+.0f} % faster{spread}; wall time of these machines"
+            return Verdict(OPEN, says + "; benchmarks/atari.py compares them side by side", "summary.json")
+    return Verdict(OPEN, "BootDQN and EVOI were not both finished on one game")
+
+
+def _not_recorded(why: str) -> Callable[[Evidence], Verdict]:
+    return lambda _: Verdict(OPEN, why)
+
+
+CLAIMS = (
+    Claim("Gain beats the baselines on DeepSea.", "", _deep_sea_beats("gain")),
+    Claim("EVOI (sum) beats the baselines on DeepSea.", "", _deep_sea_beats(DEEP_SEA_EVOI)),
+    Claim(
+        "EVOI has the best human-normalised mean: 9.38 points over BootDQN.",
+        "60.05 against 50.67; Gain, at 48.30, is below BootDQN",
+        _normalised_lead("greedy", 9.38),
+    ),
+    Claim("19.16 points over DQN-IDS.", "60.05 against 40.89", _normalised_lead("ids", 19.16)),
+    Claim("16.45 points over BootDQN-UCB.", "60.05 against 43.60", _normalised_lead("ucb", 16.45)),
+    Claim("EVOI has the best maximal score in four of six games.", "not in Alien and Private Eye", _best_in_four_games),
+    Claim(
+        "The paper's own BootDQN scores above the original's.",
+        "not in Private Eye: 1,584.4 against 1,812.5",
+        _above_the_original,
+    ),
+    Claim("More heads are better (K = 2, 6, 10, 12 on Hero).", "one figure, no table", _more_heads_are_better),
+    Claim(
+        "UCB's votes are the most diverse, except in Venture (by count variance, as printed).",
+        "count variance is high when heads agree",
+        _diversity("vote_count_variance", ("ucb",), highest=True),
+    ),
+    Claim(
+        "UCB's votes are the most diverse (by entropy, as meant).",
+        "",
+        _diversity("vote_entropy", ("ucb",), highest=True),
+    ),
+    Claim(
+        "Gain's and EVOI's votes are at least as diverse as BootDQN's (by count variance, as printed).",
+        "Gravitar's Gain, 1.96, is below BootDQN's 2",
+        _diversity("vote_count_variance", ("gain", "evoi"), highest=False),
+    ),
+    Claim(
+        "Gain's and EVOI's votes are at least as diverse as BootDQN's (by entropy, as meant).",
+        "",
+        _diversity("vote_entropy", ("gain", "evoi"), highest=False),
+    ),
+    Claim("EVOI is about 10 % slower than BootDQN at K = 10.", "", _slower_than_greedy),
+    Claim("Gain is sparser than EVOI.", "", _not_recorded("run folders do not hold the values behind each action")),
+    Claim("Heads disagree more in rare states.", "", _not_recorded("run folders do not hold visit counts")),
+)

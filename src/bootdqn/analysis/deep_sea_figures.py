@@ -1,0 +1,154 @@
+"""Figures about DeepSea. Each takes results and returns a Matplotlib figure; none keeps state in Matplotlib."""
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter, StrMethodFormatter
+
+from bootdqn.analysis.deep_sea import BAD_FRACTION, Cell, Result, cells
+from bootdqn.analysis.figures import STYLE, band
+from bootdqn.common.algorithms import algorithm, algorithm_order
+
+
+def episodes_to_solve(results: list[Result]) -> Figure:
+    """Draw episodes to solve: against N where there are several sizes, else one column an algorithm."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+        axes = figure.subplots()
+        groups = cells(results)
+        caps = sorted({result.cap for result in results})
+        for cap in caps:
+            axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
+            axes.annotate(f"cap: {cap:,} episodes", (0.005, cap), xycoords=("axes fraction", "data"),
+                          ha="left", va="bottom", fontsize=9)  # fmt: skip
+        if len({cell.size for cell in groups}) > 1:
+            _against_size(axes, groups)
+        else:
+            _columns(axes, groups)
+        axes.set_ylabel("episodes to solve (log scale)")
+        axes.set_yscale("log")
+        axes.set_ylim(top=max(caps) * 1.35)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+        return figure
+
+
+def solved_fraction(results: list[Result]) -> Figure:
+    """Draw the fraction of runs that solved it, by the strict reading, for each size and algorithm."""
+    groups = cells(results)
+    sizes = sorted({cell.size for cell in groups})
+    strategies = sorted({cell.strategy for cell in groups}, key=algorithm_order)
+    width = 0.8 / len(strategies)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.5, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for number, strategy in enumerate(strategies):
+            look = algorithm(strategy)
+            mine = {cell.size: cell.solved / len(cell.results) for cell in groups if cell.strategy == strategy}
+            at = [place + width * (number - (len(strategies) - 1) / 2) for place, n in enumerate(sizes) if n in mine]
+            axes.bar(at, [mine[n] for n in sizes if n in mine], 0.9 * width, color=look.colour, label=look.label)
+            axes.scatter(at, [mine[n] for n in sizes if n in mine], s=8, color=look.colour)
+        axes.set_xticks(range(len(sizes)), [f"N = {size}" for size in sizes])
+        axes.set_ylabel("runs that solved it")
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        axes.grid(visible=False, axis="x")
+        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        return figure
+
+
+def running_regret(curves: dict[str, list[list[float]]], size: int) -> Figure:
+    """Draw the fraction of bad episodes so far against episodes, a thin line a run, for each strategy."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.5, 3.8), layout="constrained")
+        axes = figure.subplots()
+        for strategy in sorted(curves, key=algorithm_order):
+            look = algorithm(strategy)
+            for number, regret in enumerate(curves[strategy]):
+                axes.plot(range(1, len(regret) + 1), regret, color=look.colour, linewidth=1.0, alpha=0.8,
+                          label=None if number else look.label)  # fmt: skip
+        axes.axhline(BAD_FRACTION, color="black", linewidth=0.8, linestyle=":")
+        axes.annotate("solved below", (1.0, BAD_FRACTION), xycoords=("axes fraction", "data"), ha="right", va="top",
+                      fontsize=9)  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_xlabel("episodes (log scale)")
+        axes.set_ylabel("running regret")
+        axes.set_title(f"DeepSea, N = {size}")
+        axes.legend(frameon=False, fontsize=9, loc="lower left")
+        return figure
+
+
+def drawing(size: int = 6) -> Figure:
+    """Draw the problem, as Fig. 4 of the paper does: the way to the treasure, and the way that looks better."""
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        figure = Figure(figsize=(4.6, 4.6), layout="constrained")
+        axes = figure.subplots()
+        for row in range(size):
+            for column in range(size):
+                colour = "white" if column <= row else "#d9d9d9"
+                axes.add_patch(Rectangle((column, -row - 1), 1, 1, facecolor=colour, edgecolor="#888", linewidth=0.8))
+        right, left = algorithm("evoi:reduce=sum").colour, algorithm("greedy").colour
+        arrow = {"arrowstyle": "->", "linewidth": 2}
+        for step in range(size - 1):
+            start, down = (step + 0.5, -step - 0.5), -step - 1.5
+            axes.annotate("", (step + 1.5, down), start, arrowprops=arrow | {"color": right})
+            axes.annotate("", (0.5, down), (0.5, down + 1), arrowprops=arrow | {"color": left, "linestyle": "--"})
+        axes.text(0.5, 0.12, "start", ha="center", va="bottom")
+        axes.text(size - 0.5, -size + 0.22, "+1", ha="center", va="center", color=right, fontweight="bold")
+        axes.text(0.5, -size + 0.22, "0", ha="center", va="center", color=left, fontweight="bold")
+        axes.text(size / 2, -size - 0.15, "right costs 0.01/N, left costs nothing", ha="center", va="top", fontsize=9)
+        axes.set_xlim(-0.1, size + 0.1)
+        axes.set_ylim(-size - 0.6, 0.6)
+        axes.set_aspect("equal")
+        axes.axis("off")
+        return figure
+
+
+def _columns(axes: Axes, groups: list[Cell]) -> None:
+    for x, cell in enumerate(groups):
+        colour = algorithm(cell.strategy).colour
+        _seeds(axes, cell, x, 0.08, colour)
+        axes.plot([x - 0.22, x + 0.22], [cell.mean] * 2, color=colour, linewidth=2.5)
+        _mark_lower_bounds(axes, [cell], [x], colour)
+    axes.set_xticks(range(len(groups)), [algorithm(cell.strategy).label for cell in groups])
+    axes.set_xlim(-0.6, len(groups) - 0.4)
+    axes.grid(visible=False, axis="x")
+    axes.set_title(f"DeepSea, N = {groups[0].size}")
+
+
+def _against_size(axes: Axes, groups: list[Cell]) -> None:
+    strategies = sorted({cell.strategy for cell in groups}, key=algorithm_order)
+    for number, strategy in enumerate(strategies):
+        mine = [cell for cell in groups if cell.strategy == strategy]
+        look = algorithm(strategy)
+        shift = 0.3 * (number - (len(strategies) - 1) / 2)
+        sizes = [cell.size + shift for cell in mine]
+        axes.plot(sizes, [cell.mean for cell in mine], color=look.colour, label=look.label, linewidth=2)
+        ends = [cell.interval or (cell.mean, cell.mean) for cell in mine]
+        band(axes, np.asarray(sizes), np.asarray([low for low, _ in ends]), np.asarray([high for _, high in ends]),
+             look.colour)  # fmt: skip
+        _mark_lower_bounds(axes, mine, sizes, look.colour)
+        for x, cell in zip(sizes, mine, strict=True):
+            _seeds(axes, cell, x, 0.0, look.colour)
+    axes.set_xticks(sorted({cell.size for cell in groups}))
+    axes.set_xlabel("size N of the grid")
+    axes.set_title("DeepSea")
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+
+
+def _mark_lower_bounds(axes: Axes, groups: list[Cell], xs: Sequence[float], colour: str) -> None:
+    """Put an arrow on each mean that is only a lower bound."""
+    for x, cell in zip(xs, groups, strict=True):
+        if cell.censored:
+            axes.scatter(x, cell.mean, marker="^", s=70, color=colour, zorder=4)
+
+
+def _seeds(axes: Axes, cell: Cell, x: float, spread: float, colour: str) -> None:
+    for number, result in enumerate(cell.results):
+        at = x + spread * (number - (len(cell.results) - 1) / 2)
+        solved = result.solved_at_strict is not None
+        axes.scatter(at, result.episodes, color=colour, s=34, marker="o" if solved else "x", alpha=0.8, zorder=3)

@@ -1,0 +1,214 @@
+"""Any folder of runs into one self-contained page, with its figures and tables beside it as files."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from bootdqn.analysis import atari, atari_figures, deep_sea, deep_sea_figures
+from bootdqn.analysis.atari import Played
+from bootdqn.analysis.claims import Evidence, judged
+from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.figures import to_png, to_svg
+from bootdqn.analysis.page import page
+from bootdqn.analysis.runs import Run, Trouble, read_runs
+from bootdqn.analysis.tables import Table
+from bootdqn.common.algorithms import algorithm, on_atari
+from bootdqn.common.errors import UsageError
+from bootdqn.common.files import write_bytes_atomically, write_text_atomically
+
+
+class Drawn(NamedTuple):
+    """A figure in both its forms."""
+
+    svg: str
+    png: bytes
+
+
+@dataclass
+class Content:
+    """What goes on the page and into files."""
+
+    sections: list[tuple[str, str]] = field(default_factory=list)
+    """Titles, and what stands below them as HTML."""
+    figures: dict[str, Drawn] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
+
+    def figure(self, name: str, figure: Figure, caption: str) -> str:
+        """Keep a figure and return it for the page."""
+        self.figures[name] = Drawn(to_svg(figure), to_png(figure))
+        return f"<figure>{self.figures[name].svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+    def table(self, table: Table | None) -> str:
+        """Keep a table and return it for the page."""
+        if table is None:
+            return ""
+        self.tables[table.name] = table
+        return table.to_html()
+
+
+def write_report(root: Path, out: Path) -> Path:
+    """Write the report on the runs below `root` to the page `out`, and its figures and tables to a folder beside it.
+
+    Raises:
+        UsageError: There is no such folder, or no run in it.
+    """
+    if not root.is_dir():
+        raise UsageError(f"{root} is not a folder; name one that holds runs")
+    runs, troubles = read_runs(root)
+    if not runs and not troubles:
+        raise UsageError(f"there is no run in {root}: a run is a folder with a config.json")
+    results, more = deep_sea.read_results(run for run in runs if run.kind == "deep-sea")
+    played, yet_more = atari.read_played(run for run in runs if run.kind == "atari")
+    troubles += more + yet_more
+    troubles += [
+        Trouble(run.name, f"{run.status}: not DeepSea or Atari, which this report is about")
+        for run in runs
+        if run.kind not in ("deep-sea", "atari")
+    ]
+    content = Content()
+    _add_deep_sea(content, results, runs)
+    _add_atari(content, played)
+    _add_claims(content, Evidence(results, atari.with_paper_heads(played), played))
+    _add_troubles(content, troubles)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    counted = len(results) + len(played)
+    heading = f"{counted} of {len(runs) + sum(t.problem.startswith('damaged') for t in troubles)} runs in {root}"
+    write_text_atomically(out, page(_answer(results, played), heading, content.sections))
+    _write_files(content, out.with_name(f"{out.stem}_files"))
+    return out
+
+
+def _add_deep_sea(content: Content, results: list[Result], runs: list[Run]) -> None:
+    groups = deep_sea.by_cap(results)
+    for cap, group in groups.items():
+        suffix = "" if len(groups) == 1 else f"-cap-{cap}"
+        largest = max(result.size for result in group)
+        parts = [
+            "<p>One treasure, N steps to the right of the start; every step to the right costs a little, and one wrong "
+            "step loses it. An agent that follows the rewards it sees never finds it.</p>",
+            content.figure(
+                f"deep-sea{suffix}",
+                deep_sea_figures.episodes_to_solve(group),
+                "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over "
+                "seeds, shaded 95 % intervals, a triangle (▲) where the mean is only a lower bound.",
+            ),
+        ]
+        if len({result.size for result in group}) > 1:
+            figure = deep_sea_figures.solved_fraction(group)
+            parts.append(content.figure(f"deep-sea-solved{suffix}", figure, "Runs that solved it, of all seeds."))
+        if curves := deep_sea.regret_curves((run for run in runs if run.config.get("max_episodes") == cap), largest):
+            figure = deep_sea_figures.running_regret(curves, largest)
+            caption = "The fraction of bad episodes so far, a line for each run whose records are here."
+            parts.append(content.figure(f"deep-sea-regret{suffix}", figure, caption))
+        parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
+        content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
+
+
+def _add_atari(content: Content, played: list[Played]) -> None:
+    if not played:
+        return
+    runs = atari.with_paper_heads(played)
+    caption = "Moving average over ten evaluations, mean over seeds, shaded 95 % bootstrap intervals."
+    parts = [
+        content.figure("atari-scores", atari_figures.scores(runs), f"Evaluation score against frames. {caption}"),
+        content.table(atari.maximal_scores(runs)),
+        content.table(normalised := atari.normalised_scores(runs)),
+    ]
+    if improvements := atari.improvements(runs):
+        parts.append(content.table(improvements))
+        if normalised is not None:
+            figure = atari_figures.profiles(runs)
+            parts.append(content.figure("atari-profiles", figure, "Runs above each human-normalised maximal score."))
+    for measure, label in (("vote_count_variance", "variance of vote counts"), ("vote_entropy", "vote entropy (nats)")):
+        figure = atari_figures.diversity(runs, measure, label)
+        parts.append(content.figure(f"atari-{measure.replace('_', '-')}", figure, f"Vote diversity. {caption}"))
+    parts.append(content.table(atari.vote_diversity(runs)))
+    if atari.by_heads(played):
+        parts.append(content.figure("atari-heads", atari_figures.heads(played), f"Several numbers of heads. {caption}"))
+        parts.append(content.table(atari.runtime(played)))
+    content.sections.append(("Atari", "".join(parts)))
+
+
+def _add_claims(content: Content, evidence: Evidence) -> None:
+    note = (
+        "<p>A claim counts as supported or contradicted only on as many seeds and frames as it takes: on Atari the "
+        "paper's own, on DeepSea three seeds whose 95 % intervals do not overlap. Everything else is said and "
+        "left open.</p>"
+    )
+    content.sections.append(("Claims", note + content.table(judged(evidence))))
+
+
+def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
+    if troubles:
+        rows: list[tuple[str, ...]] = [(trouble.name, trouble.problem) for trouble in troubles]
+        table = Table("not-counted", "Runs that are not finished, or do not count", ("run", "why"), rows,
+                      text_columns=("run", "why"))  # fmt: skip
+        content.sections.append(("Not counted", content.table(table)))
+
+
+def _answer(results: list[Result], played: list[Played]) -> str:
+    """Say first what a reader wants to know: which strategy explored best here, and how sure we are."""
+    answers = [deep_sea_answer(group) for group in list(deep_sea.by_cap(results).values())[:1]]
+    answers += [atari_answer(atari.with_paper_heads(played))] if played else []
+    return " ".join(answers) or "There is nothing to compare yet."
+
+
+def atari_answer(played: list[Played]) -> str:
+    """Say which algorithm did best on Atari, and on how much evidence."""
+    strategies = atari.strategies_of(played)
+    games = [g for g in atari.games_of(played) if all(atari.of(played, g, strategy) for strategy in strategies)]
+    if len(strategies) < 2 or not games:
+        return f"On Atari there is nothing to compare yet: {len(played)} runs, {len(strategies)} algorithms."
+    best: Counter[str] = Counter()
+    for game in games:
+        scores = {
+            s: sum(r.best for r in atari.of(played, game, s)) / len(atari.of(played, game, s)) for s in strategies
+        }
+        best[max(scores, key=lambda name: scores[name])] += 1
+    (first, count), seeds = best.most_common(1)[0], min(len(atari.of(played, g, s)) for g in games for s in strategies)
+    frames = min(atari.equal_budget(played, game) for game in games)
+    return (
+        f"On Atari, {on_atari(first).label} has the highest maximal score in {count} of {len(games)} games, of "
+        f"{len(strategies)} algorithms on {seeds} seeds and {frames / 1e6:g}M frames."
+    )
+
+
+def deep_sea_answer(results: list[Result]) -> str:
+    """Say which algorithm did best at the largest size, and on how much evidence."""
+    largest = max(result.size for result in results)
+    ranked = sorted(
+        (cell for cell in deep_sea.cells(results) if cell.size == largest), key=lambda cell: (-cell.solved, cell.mean)
+    )
+    best, seeds = ranked[0], len(ranked[0].results)
+    if not best.solved:
+        return f"At N = {largest} no algorithm solved DeepSea before the cap ({seeds} seeds each)."
+    bound = "at least " if best.censored else ""
+    text = (
+        f"At N = {largest}, {algorithm(best.strategy).label} needed the fewest episodes: {bound}{best.mean:,.0f} on "
+        f"average, {best.solved} of {seeds} runs solved."
+    )
+    if len(ranked) > 1:
+        second = ranked[1]
+        bound = "at least " if second.censored else ""
+        text += (
+            f" Next: {algorithm(second.strategy).label}, {bound}{second.mean:,.0f}"
+            f" ({second.solved} of {len(second.results)} solved)."
+        )
+    return text + (f" {seeds} seeds are few: this is a picture, not a proof." if seeds <= 3 else "")
+
+
+def _write_files(content: Content, folder: Path) -> None:
+    for kind in ("figures", "tables"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    for name, drawn in content.figures.items():
+        write_bytes_atomically(folder / "figures" / f"{name}.png", drawn.png)
+        write_text_atomically(folder / "figures" / f"{name}.svg", drawn.svg)
+    writers: dict[str, Callable[[Table], str]] = {"csv": Table.to_csv, "tex": Table.to_latex}
+    for name, table in content.tables.items():
+        for suffix, write in writers.items():
+            write_text_atomically(folder / "tables" / f"{name}.{suffix}", write(table))

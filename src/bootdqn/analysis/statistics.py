@@ -1,0 +1,78 @@
+"""Statistics over few runs: intervals by the bootstrap, interquartile means, and comparisons that need no mean."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Values = NDArray[np.float64]
+RESAMPLES = 2000
+SEED = 0
+
+
+def interval_of_mean(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % bootstrap interval of the mean; None where the values are too few or all equal."""
+    if len(set(values)) < 2:
+        return None
+    rng = np.random.default_rng(SEED)
+    found = stats.bootstrap((list(values),), np.mean, n_resamples=RESAMPLES, method="percentile", rng=rng)
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def interquartile_mean(values: Sequence[float]) -> float:
+    """Return the mean of the middle half."""
+    return float(interquartile_means(np.asarray(values, float)[None])[0])
+
+
+def interquartile_means(values: Values) -> Values:
+    """Return the mean of the middle half of each row of `values` (rows, n)."""
+    return np.asarray(stats.trim_mean(values, 0.25, axis=1), float)
+
+
+def stratified_interval(
+    strata: Sequence[Sequence[float]], statistic: Callable[[Values], Values]
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of a statistic of all values, drawing again within each stratum (each game).
+
+    None where no stratum has two values.
+
+    Args:
+        strata: The values of each stratum.
+        statistic: Maps rows of values (rows, n) to one number a row.
+    """
+    if all(len(stratum) < 2 for stratum in strata):
+        return None
+    rng = np.random.default_rng(SEED)
+    drawn = [rng.choice(np.asarray(stratum, float), (RESAMPLES, len(stratum))) for stratum in strata]
+    low, high = np.percentile(statistic(np.concatenate(drawn, axis=1)), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def probability_of_improvement(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> float:
+    """Return the chance that a run of ours beats one of theirs on a game drawn at random; a tie counts half.
+
+    Args:
+        ours: For each game, the scores of its runs.
+        theirs: The same games in the same order.
+    """
+    chances = []
+    for one, other in zip(ours, theirs, strict=True):
+        difference = np.subtract.outer(np.asarray(one, float), np.asarray(other, float))
+        chances.append(float((difference > 0).mean() + 0.5 * (difference == 0).mean()))
+    return float(np.mean(chances))
+
+
+def performance_profile(values: Sequence[float], thresholds: Values) -> Values:
+    """Return for each threshold the fraction of the values above it."""
+    fractions: Values = (np.asarray(values, float)[:, None] > thresholds).mean(axis=0)
+    return fractions
+
+
+def moving_average(values: Sequence[float], window: int = 10) -> Values:
+    """Return the mean of each value and up to `window` - 1 before it."""
+    total = np.cumsum(np.concatenate([[0.0], np.asarray(values, float)]))
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    means: Values = (total[ends] - total[starts]) / (ends - starts)
+    return means

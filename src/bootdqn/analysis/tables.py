@@ -1,0 +1,63 @@
+"""A table, written for a page, a spreadsheet or a paper."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+_LATEX = str.maketrans({"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "≥": r"$\geq$"})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under columns."""
+
+    name: str
+    """For files: letters and dashes."""
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    note: str = ""
+    text_columns: tuple[str, ...] = ()
+    """Columns of words, set to the left."""
+
+    def to_html(self) -> str:
+        """Return it for a page; every cell is escaped."""
+        sides = ["left" if column in self.text_columns else "right" for column in self.columns]
+        head = "".join(f'<th class="{side}">{escape(c)}</th>' for c, side in zip(self.columns, sides, strict=True))
+        body = "".join(
+            "<tr>"
+            + "".join(f'<td class="{s}">{escape(text)}</td>' for text, s in zip(row, sides, strict=True))
+            + "</tr>"
+            for row in self.rows
+        )
+        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
+        return (
+            f"<h3>{escape(self.title)}</h3><div class='wide'><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table></div>{note}"
+        )
+
+    def to_csv(self) -> str:
+        """Return it for a spreadsheet."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows)
+        return buffer.getvalue()
+
+    def to_latex(self) -> str:
+        """Return it for a paper."""
+        columns = "".join("l" if column in self.text_columns else "r" for column in self.columns)
+        lines = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in (self.columns, *self.rows)]
+        return "\n".join(
+            [
+                r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.title)}}}",
+                rf"\begin{{tabular}}{{{columns}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline",
+                r"\end{tabular}", r"\end{table}", "",
+            ]
+        )  # fmt: skip
+
+
+def _latex(text: str) -> str:
+    return text.replace("\\", r"\textbackslash ").translate(_LATEX)

@@ -1,0 +1,42 @@
+"""The paper's numbers agree with each other as far as they do, and we know where they do not."""
+
+from itertools import pairwise
+
+import pytest
+
+from bootdqn.analysis import paper
+
+
+@pytest.mark.parametrize("strategy", paper.MEAN_NORMALISED)
+def test_table_2_follows_from_table_1(strategy):
+    assert paper.mean_normalised(strategy) == pytest.approx(paper.MEAN_NORMALISED[strategy], abs=0.01)
+
+
+def test_the_truncated_rows_are_those_that_rounding_would_print_differently():
+    rounded = {name: round(paper.mean_normalised(name), 2) for name in paper.MEAN_NORMALISED}
+    differ = {name for name, value in rounded.items() if value != paper.MEAN_NORMALISED[name]}
+    assert differ == set(paper.TRUNCATED)
+
+
+def test_the_differences_the_paper_speaks_of():
+    lead = {name: paper.MEAN_NORMALISED["evoi"] - value for name, value in paper.MEAN_NORMALISED.items()}
+    assert lead["greedy"] == pytest.approx(9.38)
+    assert lead["ids"] == pytest.approx(19.16)
+    assert lead["ucb"] == pytest.approx(16.45)
+
+
+def test_evoi_is_best_in_four_games():
+    best = {game: max((s for s in row if row[s]), key=lambda s: row[s]) for game, row in paper.MAXIMAL_SCORE.items()}
+    assert {game for game, name in best.items() if name == "evoi"} == {"Gravitar", "Solaris", "Venture", "Hero"}
+
+
+def test_the_growth_of_the_runtime_follows_from_the_runtimes():
+    heads = list(paper.RUNTIME_MINUTES)
+    for before, after in pairwise(heads):
+        growth = 100 * (paper.RUNTIME_MINUTES[after] / paper.RUNTIME_MINUTES[before] - 1)
+        assert growth == pytest.approx(paper.RUNTIME_GROWTH[after], abs=0.6)
+
+
+def test_every_table_is_about_the_same_games():
+    tables = (paper.RANDOM_SCORE, paper.HUMAN_SCORE, paper.MAXIMAL_SCORE, paper.VOTE_VARIANCE)
+    assert all(set(table) == set(paper.GAMES) for table in tables)

@@ -1,0 +1,226 @@
+"""The report: every number from the files, nothing hidden, and a page that a browser opens without a complaint."""
+
+import csv
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from bootdqn.analysis.atari import maximal_scores, normalised_scores, read_played, runtime, vote_diversity
+from bootdqn.analysis.claims import CONTRADICTED, OPEN, SUPPORTED, Evidence, judged
+from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.report import atari_answer, write_report
+from bootdqn.analysis.runs import read_runs
+from bootdqn.cli import run_command_line
+from bootdqn.common.errors import UsageError
+from reference.run_folders import write_atari, write_deep_sea, write_folder, write_study
+
+EVIL = "<script>alert(1)<"
+
+
+def rows(table):
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+def played_below(root):
+    runs, troubles = read_runs(root)
+    assert not troubles
+    return read_played(runs)[0]
+
+
+def verdicts(deep_sea=(), atari=(), any_heads=None):
+    table = judged(Evidence(list(deep_sea), list(atari), list(atari if any_heads is None else any_heads)))
+    return {row["the paper says"]: row for row in rows(table)}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A report on everything at once: both kinds of runs, and all that can be wrong with one."""
+    root = tmp_path_factory.mktemp("everything")
+    write_study(root, seeds=2, evaluations=12)
+    for strategy, solved in (("greedy", None), ("ucb", None), ("gain", 300), ("evoi:reduce=sum", 100)):
+        for size in (5, 10):
+            for seed in range(3):
+                path = root / f"deep/{size}/{strategy.replace(':', '-')}/{seed}"
+                found = None if solved is None else solved + seed
+                write_deep_sea(path, strategy, size, seed, 1000, found, bad=[True, False, True] * 5)
+    write_deep_sea(root / EVIL, status="failed")
+    write_folder(root / "killed", {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 9})
+    write_folder(root / "odd", {"environment": "gym", "env_id": "CartPole-v1"}, {"status": "finished"})
+    write_folder(root / "empty", {"environment": "atari", "game": "Hero"}, {"status": "interrupted"})
+    (root / "broken").mkdir()
+    (root / "broken/config.json").write_text("{")
+    write_atari(root / "torn")
+    (root / "torn/metrics.jsonl").write_text('{"kind": "evaluation"}\n')
+    return write_report(root, root / "report.html")
+
+
+def test_the_table_of_maximal_scores_is_the_mean_over_seeds_of_the_best_evaluation(tmp_path):
+    write_atari(tmp_path / "a", "Hero", "evoi", 0, scores=(1, 9, 3))
+    write_atari(tmp_path / "b", "Hero", "evoi", 1, scores=(5, 2, 4, 100), every=1_000_000)
+    (row,) = rows(maximal_scores(played_below(tmp_path)))
+    assert (row["ours"], row["paper"], row["seeds"]) == ("54.5", "28,539.3", "2")
+    assert row["budget"] == "3M"
+    assert float(row["ours at equal budget"]) == pytest.approx(((1 + 9 + 3) / 3 + (5 + 2 + 4) / 3) / 2, abs=0.05)
+
+
+def test_normalised_scores_compare_with_the_paper_on_the_same_games(tmp_path):
+    write_atari(tmp_path / "a", "Hero", "greedy", 0, scores=(1027.0,))
+    write_atari(tmp_path / "b", "Venture", "greedy", 0, scores=(1187.5,))
+    (row,) = rows(normalised_scores(played_below(tmp_path)))
+    assert row["mean"] == "50.00"
+    assert row["paper, all games"] == "50.67"
+    assert row["paper, same games"] == f"{(100 * (21537 - 1027) / (30826.4 - 1027) + 100 * 1473.3 / 1187.5) / 2:.2f}"
+    assert row["games"] == "2 of 6"
+
+
+def test_a_game_that_is_not_the_papers_has_a_score_and_no_normalised_one(tmp_path):
+    write_atari(tmp_path / "a", "Pong", "greedy", 0, scores=(-21.0, -20.0))
+    played = played_below(tmp_path)
+    assert rows(maximal_scores(played))[0]["paper"] == ""
+    assert normalised_scores(played) is None
+
+
+def test_runtime_and_diversity_stand_beside_the_papers(tmp_path):
+    for heads in (2, 6):
+        write_atari(tmp_path / str(heads), num_heads=heads, scores=(1.0, 2.0), diversity=1.25)
+    table = rows(runtime(played_below(tmp_path)))
+    assert [(row["K"], row["time against the K before"], row["paper's growth"]) for row in table] == [
+        ("2", "", ""),
+        ("6", "+200 %", "+36 %"),
+    ]
+    (row,) = rows(vote_diversity(played_below(tmp_path)))
+    assert (row["count variance"], row["paper"]) == ("1.25", "1.43")
+
+
+def deep_sea_results(seeds, **solved):
+    names = {"evoi": "evoi:reduce=sum"}
+    return [
+        Result(names.get(name, name), 20, seed, 1000, value and value + seed, value and value + seed)
+        for name, value in solved.items()
+        for seed in range(seeds)
+    ]
+
+
+def test_a_claim_about_deep_sea_is_supported_only_by_intervals_that_do_not_overlap():
+    claim = "Gain beats the baselines on DeepSea."
+    assert verdicts(deep_sea_results(5, gain=100, greedy=None, ucb=None))[claim]["here"] == SUPPORTED
+    assert verdicts(deep_sea_results(2, gain=100, greedy=None, ucb=None))[claim]["here"] == OPEN
+    assert verdicts(deep_sea_results(5, gain=100, greedy=101, ucb=None))[claim]["here"] == OPEN
+    assert verdicts(deep_sea_results(5, gain=500, greedy=100, ucb=100))[claim]["here"] == CONTRADICTED
+    assert verdicts(deep_sea_results(5, gain=100, greedy=None))[claim]["here"] == OPEN
+    assert verdicts()[claim]["here"] == OPEN
+
+
+def test_a_claim_about_atari_stays_open_on_less_than_the_papers_budget(tmp_path):
+    write_study(tmp_path / "small", seeds=3, evaluations=10)
+    write_study(tmp_path / "large", seeds=3, evaluations=10, every=20_000_000)
+    claim = "EVOI has the best maximal score in four of six games."
+    for size, expected in (("small", OPEN), ("large", SUPPORTED)):
+        played = [run for run in played_below(tmp_path / size) if run.num_heads == 10]
+        row = verdicts(atari=played)[claim]
+        assert row["here"] == expected
+        assert "EVOI is best in 6 of 6 games" in row["what these runs say"]
+    assert (
+        "10M frames, the paper 3 of 200M"
+        in verdicts(atari=[run for run in played_below(tmp_path / "small") if run.num_heads == 10])[claim][
+            "what these runs say"
+        ]
+    )
+
+
+def test_every_claim_has_a_verdict_whatever_is_there(report):
+    with (report.parent / "report_files/tables/claims.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert len(found) >= 15
+    assert {row["here"] for row in found} <= {SUPPORTED, CONTRADICTED, OPEN}
+    by_text = {row["the paper says"]: row["here"] for row in found}
+    assert by_text["EVOI (sum) beats the baselines on DeepSea."] == SUPPORTED
+
+
+def test_what_does_not_count_is_listed_and_not_hidden(report):
+    with (report.parent / "report_files/tables/not-counted.csv").open() as file:
+        why = {row["run"]: row["why"] for row in csv.DictReader(file)}
+    assert why[EVIL] == "failed"
+    assert why["killed"] == "under way"
+    assert why["broken"].startswith("damaged")
+    assert why["torn"].startswith("damaged")
+    assert why["empty"] == "interrupted: not evaluated yet"
+    assert "not DeepSea or Atari" in why["odd"]
+
+
+def test_every_figure_is_there_as_png_and_svg_and_every_table_as_csv_and_latex(report):
+    files = report.parent / "report_files"
+    figures = {path.stem for path in (files / "figures").glob("*.png")}
+    assert figures == {path.stem for path in (files / "figures").glob("*.svg")}
+    assert {
+        "deep-sea",
+        "deep-sea-solved",
+        "deep-sea-regret",
+        "atari-scores",
+        "atari-heads",
+        "atari-profiles",
+    } <= figures
+    tables = {path.stem for path in (files / "tables").glob("*.csv")}
+    assert tables == {path.stem for path in (files / "tables").glob("*.tex")}
+    assert {"deep-sea", "maximal-scores", "normalised-scores", "vote-diversity", "runtime", "improvement"} <= tables
+
+
+def test_the_answer_comes_first_and_says_on_how_much_it_rests(report):
+    page = report.read_text()
+    answer = html.unescape(re.search(r'<p class="answer">(.*?)</p>', page, re.DOTALL).group(1))
+    assert "At N = 10, BootDQN-EVOI needed the fewest episodes: 101 on average, 3 of 3 runs solved" in answer
+    assert "BootDQN-EVOI has the highest maximal score in 5 of 6 games" in answer
+    assert "2 seeds" in answer
+
+
+def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
+    write_atari(tmp_path / "a")
+    assert "nothing to compare yet" in atari_answer(played_below(tmp_path))
+
+
+def test_runs_with_different_caps_have_sections_of_their_own(tmp_path):
+    for cap in (50, 100):
+        write_deep_sea(tmp_path / str(cap), cap=cap)
+    page = write_report(tmp_path, tmp_path / "out.html").read_text()
+    assert "DeepSea, at most 100 episodes" in page
+    assert "DeepSea, at most 50 episodes" in page
+
+
+def test_a_folder_without_runs_is_named(tmp_path, capsys):
+    with pytest.raises(UsageError, match="there is no run"):
+        write_report(tmp_path, tmp_path / "report.html")
+    assert run_command_line(["report", str(tmp_path / "nowhere")]) == 2
+    assert not (tmp_path / "nowhere").exists()
+    assert "is not a folder" in capsys.readouterr().err
+    assert run_command_line(["report", str(tmp_path), "--out", "x.pdf"]) == 2
+
+
+def test_the_page_opens_in_a_browser_without_a_complaint_and_asks_nobody_for_anything(report, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    command += [
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--enable-logging=stderr",
+    ]
+    command += [f"--user-data-dir={tmp_path}", f"--log-net-log={tmp_path}/net.json", "--dump-dom", report.as_uri()]
+    opened = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "CONSOLE" not in opened.stderr
+    dom = opened.stdout
+    assert dom.count("<table>") >= 7
+    assert dom.count("<svg") >= 7
+    assert html.escape(EVIL, quote=False) in dom
+    assert "<script" not in dom
+    asked = re.findall(r'"url":"https?://([^/"]+)', (tmp_path / "net.json").read_text())
+    browsers_own = (".google.com", ".googleapis.com", ".gvt1.com")
+    assert not [host for host in asked if not host.endswith(browsers_own)]
+    outside = re.findall(r"""(?:src|href)=["'](?!#|data:)([^"']+)""", report.read_text())
+    assert not [one for one in outside if not one.startswith("#")]
+    assert json.loads((tmp_path / "net.json").read_text())["events"], "the log was written"

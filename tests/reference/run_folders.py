@@ -1,0 +1,56 @@
+"""Run folders with made-up contents, for what reads them."""
+
+import json
+
+import numpy as np
+
+GAMES = ("Gravitar", "Solaris", "PrivateEye", "Venture", "Alien", "Hero")
+
+
+def write_folder(path, config, summary=None, metrics=()):
+    """Write one run folder."""
+    path.mkdir(parents=True)
+    (path / "config.json").write_text(json.dumps(config))
+    if summary is not None:
+        (path / "summary.json").write_text(json.dumps(summary))
+    if metrics:
+        (path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in metrics))
+
+
+def write_deep_sea(path, strategy="gain", size=5, seed=0, cap=50, solved=9, strict=..., status="finished", bad=()):
+    """Write a DeepSea run; `bad` says of each episode whether it was."""
+    config = {"environment": "deep-sea", "strategy": strategy, "size": size, "seed": seed, "max_episodes": cap}
+    summary = {"status": status, "solved_at": solved, "solved_at_strict": solved if strict is ... else strict}
+    episodes = [{"kind": "episode", "episode": number, "bad": value} for number, value in enumerate(bad, start=1)]
+    write_folder(path, config, summary, episodes)
+
+
+def write_atari(
+    path, game="Hero", strategy="evoi", seed=0, num_heads=10, scores=(1.0, 3.0), every=1_000_000, **changes
+):
+    """Write an Atari run with the given evaluations; `diversity` is a value for all four measures."""
+    diversity = changes.pop("diversity", 1.5)
+    status = changes.pop("status", "finished")
+    measures = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")
+    frames = [every * number for number in range(1, len(scores) + 1)]
+    config = {"environment": "atari", "game": game, "strategy": strategy, "seed": seed, "num_heads": num_heads}
+    config |= {"total_frames": frames[-1]} | changes
+    metrics = [
+        {"kind": "evaluation", "frames": at, "step": at // 4, "mean_return": score} | dict.fromkeys(measures, diversity)
+        for at, score in zip(frames, scores, strict=True)
+    ]
+    write_folder(path, config, {"status": status, "seconds": 100.0 * num_heads}, metrics)
+
+
+def write_study(root, seeds=3, evaluations=30, every=1_000_000):
+    """Write a whole made-up Atari study: four strategies on six games, and K varied on Hero."""
+    rng = np.random.default_rng(0)
+    for game in GAMES:
+        for level, strategy in enumerate(("greedy", "ucb", "gain", "evoi")):
+            for seed in range(seeds):
+                scores = np.cumsum(rng.uniform(0, 100 * (1 + level), evaluations)).round(1).tolist()
+                path = root / game / strategy / f"seed-{seed}"
+                write_atari(path, game, strategy, seed, scores=scores, every=every, diversity=1 + 0.1 * level)
+    for num_heads in (2, 6, 12):
+        scores = np.cumsum(rng.uniform(0, 30 * num_heads, evaluations)).round(1).tolist()
+        write_atari(root / "heads" / str(num_heads), num_heads=num_heads, scores=scores, every=every)
