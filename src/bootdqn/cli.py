@@ -163,11 +163,21 @@ class Demo:
         results, _ = read_results(run for run in read_runs(self.out)[0] if run.name in planned)
         if results:
             console.print(summary_table(results))
+            self._inspect(runs, console)
             console.print(f"Open {write_report(self.out, self.out / 'report.html')} in a browser.")
         missing = len(runs) - len(results)
         if missing:
             print(f"{missing} of {len(runs)} runs did not finish; the same command goes on", file=sys.stderr)
         return outcome.stop_exit_code or (1 if missing else 0)
+
+    def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
+        """Show why one of the agents chose its actions: the last strategy's first run at the largest size."""
+        from bootdqn.common.run_folder import RunFolder
+        from bootdqn.inspector.inspect import inspect_run
+
+        wanted = [run for run in runs if run.config.env.size == max(self.sizes) and run.config.run.seed == 0]
+        if RunFolder(self.out / wanted[-1].name).weights.exists():
+            console.print(inspect_run(self.out / wanted[-1].name, self.out / "inspect.html", episodes=3))
 
 
 @dataclass(frozen=True)
@@ -308,6 +318,63 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Inspect:
+    """Show why an agent chose each of its actions."""
+
+    run_dir: tyro.conf.Positional[Path]
+    """Folder of a run, finished or under way."""
+    out: Path = Path("inspect.html")
+    """The page."""
+    checkpoint: str | None = None
+    """Step of a snapshot, or a file of weights (None: the weights saved last)."""
+    episodes: int = 1
+    """The most episodes to play."""
+    max_steps: int = 1000
+    """The most steps to play."""
+    strategy: str | None = None
+    """How to act (None: as in training)."""
+    head: int | None = None
+    """The active head (None: drawn for each episode)."""
+    seed: int = 0
+    """Seed of the environment and the draws."""
+    figure: Path | None = None
+    """Instead of the page, draw one step as the paper's Fig. 1 to this .png, .svg or .pdf file."""
+    step: int = 0
+    """Which step to draw."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "max_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise ValueError(f"--seed must not be negative, got {self.seed}")
+        if self.out.suffix != ".html":
+            raise ValueError(f"--out must be an .html file, got {self.out}")
+        if self.figure and self.figure.suffix not in (".png", ".svg", ".pdf"):
+            raise ValueError(f"--figure must be a .png, .svg or .pdf file, got {self.figure}")
+
+    def execute(self) -> int:
+        """Play, write, and name what to open."""
+        from bootdqn.inspector.inspect import inspect_run
+
+        print(
+            inspect_run(
+                self.run_dir,
+                self.out,
+                checkpoint=self.checkpoint,
+                episodes=self.episodes,
+                max_steps=self.max_steps,
+                strategy=self.strategy,
+                head=self.head,
+                seed=self.seed,
+                figure=self.figure,
+                step=self.step,
+            )
+        )
+        return 0
+
+
+@dataclass(frozen=True)
 class Leaf:
     """A command that can be called: its type, the values it starts from, and what it does."""
 
@@ -361,6 +428,12 @@ COMMANDS: dict[str, Any] = {
         None,
         "Turn a folder of runs into one page, with every table and figure of the paper, ours beside theirs."
         "\n\nExample: bootdqn report runs/deepsea --out report.html",
+    ),
+    "inspect": Leaf(
+        Inspect,
+        None,
+        "Play a trained agent and write one page that shows why it chose each action: Q, gain and EVOI, head by head."
+        "\n\nExample: bootdqn inspect runs/first --out inspect.html",
     ),
     "demo": Leaf(
         Demo,

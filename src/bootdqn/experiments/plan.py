@@ -101,7 +101,7 @@ def load_sweep(name: str) -> Sweep:
 
 def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: int, max_episodes: int) -> Sweep:
     """Every strategy at every size with the same seeds."""
-    base = {"environment": "deep-sea", "max_episodes": max_episodes}
+    base = {"environment": "deep-sea", "max_episodes": max_episodes, "snapshot_every": "log"}
     axes: dict[str, list[Any]] = {"seed": list(range(num_seeds)), "size": list(sizes), "strategy": list(strategies)}
     return Sweep("race", "Strategies race on DeepSea.", base, axes)
 

@@ -147,6 +147,8 @@ Where rewards are sparse, heads that all learn from the same few thousand silent
 half the data each, and a uniform start, keep them apart.
 """
 
+CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
+"""Settings that runs may differ in and still be the same."""
 DEFAULTS: dict[str, TrainConfig[Any]] = {DeepSeaConfig.kind: DEEP_SEA, AtariConfig.kind: ATARI, GymConfig.kind: GYM}
 
 
@@ -203,10 +205,11 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the keys whose values differ between two flat configurations, with both values.
 
-    A key that one of them lacks, because it was written before there was such a setting, has its default there.
+    A key that one of them lacks, because it was written before there was such a setting, has its default there. What
+    changes no number is passed over.
     """
     one, other = _completed(one), _completed(other)
-    keys = sorted({*one, *other})
+    keys = sorted({*one, *other} - CHANGE_NO_NUMBER)
     return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
 
 

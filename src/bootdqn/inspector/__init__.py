@@ -1,0 +1,1 @@
+"""One recorded episode, or a few, into one page that shows why each action was chosen."""

@@ -1,0 +1,43 @@
+"""From a run folder to the page, or to one figure."""
+
+from pathlib import Path
+
+from bootdqn.common.errors import UsageError
+from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.inspector.figure import draw_step, save
+from bootdqn.inspector.maps import deep_sea_maps
+from bootdqn.inspector.page import write_page
+from bootdqn.inspector.recording import Player, find_weights
+
+
+def inspect_run(
+    path: Path,
+    out: Path,
+    *,
+    checkpoint: str | None = None,
+    episodes: int = 1,
+    max_steps: int = 1000,
+    strategy: str | None = None,
+    head: int | None = None,
+    seed: int = 0,
+    figure: Path | None = None,
+    step: int = 0,
+) -> str:
+    """Play the run in folder `path`, write the page `out`, or the figure of one step, and say what to open."""
+    weights = find_weights(path, checkpoint)
+    try:
+        player = Player(path, weights, strategy)
+    except ValueError as error:
+        raise UsageError(f"--strategy: {error}") from error
+    recording = player.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head)
+    if figure is not None:
+        if not 0 <= step < len(recording.steps):
+            raise UsageError(f"--step must be in 0..{len(recording.steps) - 1}, got {step}")
+        save(draw_step(recording, step), figure)
+        return f"Open {figure}."
+    maps = []
+    if isinstance(player.config.env, DeepSeaConfig):
+        maps = deep_sea_maps(path, strategy, seed, weights)
+    flips = sum(recording.flip(one) for one in recording.steps)
+    page = write_page(recording, maps, out)
+    return f"{len(recording.steps)} steps, {flips} of them changed by information. Open {page} in a browser."

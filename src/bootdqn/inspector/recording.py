@@ -1,0 +1,201 @@
+"""Playing with a trained agent while writing down every head's opinion of every action."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.random_streams import random_stream
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.specs import Array
+from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
+from bootdqn.exploration.information import evoi, gain
+from bootdqn.exploration.strategies import Evoi, Gain, Greedy, Strategy, Ucb, parse_strategy
+from bootdqn.exploration.voting import vote, vote_diversity
+from bootdqn.networks.ensemble import Ensemble
+from bootdqn.training.config import TrainConfig
+from bootdqn.training.run import read_run_config
+from bootdqn.training.threads import pinned_threads
+from bootdqn.training.weights import load_ensemble
+
+METHODS = ("BootDQN", "BootDQN-UCB", "BootDQN-Gain", "BootDQN-EVOI", "vote")
+"""Whose choice is shown beside what was done."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decision."""
+
+    episode: int
+    head: int
+    q: Array
+    """(K, A)"""
+    action: int
+    reward: float
+    frame: Array | None
+    """What the environment showed, (height, width, 3) uint8; None on DeepSea."""
+    cell: tuple[int, int] | None
+    """Row and column on DeepSea."""
+    names: tuple[str, ...]
+    """What the actions are called here."""
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """What follows from the Q-values of one step."""
+
+    own: Array
+    """(A,): the active head's Q-values."""
+    gain: Array
+    """(A,): its gain."""
+    evoi: Array
+    """(A,)"""
+    mean: Array
+    """(A,): the ensemble's mean."""
+    choices: tuple[int, ...]
+    """What each of `METHODS` would do."""
+    disagreement: float
+    """Entropy of the votes, in nats."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Episodes played with one set of weights."""
+
+    title: str
+    strategy: str
+    reduce: str
+    """How EVOI is reduced over heads: the run's own way, or its environment's."""
+    weights_step: int
+    steps: list[Step]
+
+    def opinions(self, step: Step) -> Opinions:
+        """Return what the formulas make of a step's Q-values."""
+        return opinions(step.q, step.head, self.reduce)
+
+    def flip(self, step: Step) -> bool:
+        """Return whether the strategy did something else than the active head alone would have done."""
+        return step.action != int(np.argmax(step.q[step.head]))
+
+
+def opinions(q: Array, head: int, reduce: str) -> Opinions:
+    """Return what the formulas make of Q-values (K, A)."""
+    strategies: tuple[Strategy, ...] = (Greedy(), Ucb(), Gain(), Evoi(reduce=reduce))  # type: ignore[arg-type]
+    choices = [int(strategy.select(q, head)) for strategy in strategies]
+    return Opinions(
+        own=q[head],
+        gain=gain(q)[head],
+        evoi=evoi(q, reduce=reduce),  # type: ignore[arg-type]
+        mean=q.mean(axis=0),
+        choices=(*choices, int(vote(q))),
+        disagreement=float(vote_diversity(q).vote_entropy),
+    )
+
+
+class Player:
+    """An agent from a run folder, ready to play."""
+
+    def __init__(self, path: Path, weights: Path | None = None, strategy: str | None = None) -> None:
+        """Load the run in folder `path`.
+
+        Args:
+            path: The run.
+            weights: One of its files of weights (None: the last saved).
+            strategy: How to act (None: as in training).
+        """
+        self.config: TrainConfig[Any] = read_run_config(path)
+        self.strategy = parse_strategy(strategy or self.config.actor.strategy)
+        self.strategy_text = strategy or self.config.actor.strategy
+        on_deep_sea = isinstance(self.config.env, DeepSeaConfig)
+        self.reduce = self.strategy.reduce if isinstance(self.strategy, Evoi) else "sum" if on_deep_sea else "mean"
+        self._env_config = for_evaluation(self.config.env)
+        render = None if on_deep_sea else "rgb_array"
+        self.environment: Environment = make_environment(self._env_config, render_mode=render)
+        file = weights or RunFolder(path).weights
+        self.ensemble, self.step = load_ensemble(file, self.config, spec_of(self.environment))
+        self.title = path.name if path.name else str(path)
+
+    def q_values(self, observation: Array) -> Array:
+        """Return Q-values (B, K, A) of observations (B, ...)."""
+        return q_values_of(self.ensemble, observation)
+
+    def record(
+        self,
+        *,
+        episodes: int,
+        max_steps: int,
+        seed: int,
+        head: int | None,
+        on_step: Callable[[int], None] = lambda _: None,
+    ) -> Recording:
+        """Play and write down; an episode has one active head, drawn unless `head` says which."""
+        rng = random_stream(seed, "inspection")
+        steps: list[Step] = []
+        num_heads = self.config.network.num_heads
+        if head is not None and not 0 <= head < num_heads:
+            raise UsageError(f"--head must be in 0..{num_heads - 1}, got {head}")
+        with pinned_threads(self.config.run.threads):
+            for episode in range(episodes):
+                active = int(rng.integers(num_heads)) if head is None else head
+                observation, _ = self.environment.reset(seed=int(rng.integers(2**31)))
+                over = False
+                while not over and len(steps) < max_steps:
+                    q = self.q_values(np.asarray(observation)[None])[0]
+                    action = int(self.strategy.select(q, active, rng))
+                    frame, cell = self._shown(observation)
+                    names = self._names(cell)
+                    observation, reward, terminated, truncated, _ = self.environment.step(action)
+                    steps.append(Step(episode, active, q, action, float(reward), frame, cell, names))
+                    over = terminated or truncated
+                    on_step(len(steps))
+        return Recording(self.title, self.strategy_text, self.reduce, self.step, steps)
+
+    def _shown(self, observation: Any) -> tuple[Array | None, tuple[int, int] | None]:
+        if isinstance(self._env_config, DeepSeaConfig):
+            row, column = divmod(int(observation), self._env_config.size)
+            return None, (row, column)
+        return np.asarray(self.environment.render(), np.uint8), None
+
+    def _names(self, cell: tuple[int, int] | None) -> tuple[str, ...]:
+        unwrapped: Any = getattr(self.environment, "unwrapped", self.environment)
+        if cell is not None:
+            right = unwrapped.optimal_action(*cell)
+            return tuple(f"{action}: {'right' if action == right else 'left'}" for action in (0, 1))
+        if hasattr(unwrapped, "get_action_meanings"):
+            return tuple(str(name) for name in unwrapped.get_action_meanings())
+        return tuple(str(action) for action in range(int(self.environment.action_space.n)))  # type: ignore[attr-defined]
+
+
+def q_values_of(ensemble: Ensemble, observation: Array) -> Array:
+    """Return Q-values (B, K, A) of observations (B, ...)."""
+    with torch.inference_mode():
+        q: Array = ensemble(torch.from_numpy(np.ascontiguousarray(observation))).numpy()
+    return q
+
+
+def find_weights(path: Path, checkpoint: str | None) -> Path | None:
+    """Return the file of weights that `checkpoint` stands for: a step with a snapshot, or a path.
+
+    Raises:
+        UsageError: There is none; those that there are are named.
+    """
+    if checkpoint is None:
+        return None
+    if Path(checkpoint).is_file():
+        return Path(checkpoint)
+    found = snapshots(path)
+    if checkpoint.isdigit() and int(checkpoint) in found:
+        return found[int(checkpoint)]
+    known = ", ".join(map(str, found)) or "none: train with --snapshot-every"
+    raise UsageError(f"--checkpoint {checkpoint}: no such file, and no snapshot after that step; there are {known}")
+
+
+def snapshots(path: Path) -> dict[int, Path]:
+    """Return the snapshots of a run by their step."""
+    files = sorted(RunFolder(path).snapshots.glob("step-*.safetensors"))
+    return {int(file.stem.removeprefix("step-")): file for file in files}
