@@ -58,8 +58,8 @@ MALFORMED = {
     "demo --num-seeds three": "Error parsing --num-seeds",
     "demo --sizes 3,4": "--sizes",
     # Values out of range
-    "train deep-sea --size -3": "--size must be at least 1, got -3",
-    "train deep-sea --num-heads 0": "--num-heads must be at least 1, got 0",
+    "train deep-sea --size -3": "--size must be in 1..1000, got -3",
+    "train deep-sea --num-heads 0": "--num-heads must be in 1..10000, got 0",
     "train deep-sea --batch-size 0": "--batch-size must be at least 1, got 0",
     "train deep-sea --mask-probability 2": "--mask-probability must be in (0, 1], got 2.0",
     "train deep-sea --discount -0.1": "--discount must be in [0, 1], got -0.1",

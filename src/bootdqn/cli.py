@@ -79,6 +79,8 @@ class Resume:
     """Also write TensorBoard's event files into the run folder (extra: tensorboard)."""
     wandb: bool = False
     """Also log to Weights & Biases (extra: wandb)."""
+    restart: bool = False
+    """Begin again, with the configuration of the folder; what the run found is removed."""
     saving: Annotated[tyro.conf.OmitArgPrefixes[SavingConfig], tyro.conf.arg(name="")] = field(
         default_factory=SavingConfig
     )
@@ -92,7 +94,7 @@ class Resume:
             self.run_dir,
             quiet=self.quiet,
             saving=self.saving,
-            restart=False,
+            restart=self.restart,
             tensorboard=self.tensorboard,
             wandb=self.wandb,
         )
@@ -113,7 +115,8 @@ def _train(
 
     with live_line(str(path), quiet=quiet) as voice:
         outcome = run(config, path, *voice, saving=saving, restart=restart, tensorboard=tensorboard, wandb=wandb)
-    print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}")
+    unsaved = "; NOT everything could be written" if outcome.exit_code == 1 else ""
+    print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}{unsaved}")
     return outcome.exit_code
 
 
@@ -225,6 +228,8 @@ class Sweep:
         runs, out = sweep.runs(), self.out or Path("runs") / sweep.name
         console = Console(soft_wrap=True, markup=False, highlight=False)
         console.print(f"{sweep.description}\n{len(runs)} runs in {out}".strip())
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"--out {out} is a file; choose a folder")
         if self.dry_run:
             console.print(cost_table(runs, out, self.workers))
             return 0
@@ -461,17 +466,28 @@ def run_command_line(arguments: list[str]) -> int:
     except TrainingError as error:
         print(f"bootdqn: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as stop:
+        return int(getattr(stop, "exit_code", 130))
     except MemoryError as error:
-        print(f"bootdqn: not enough memory ({error}); lower --replay-capacity or --size", file=sys.stderr)
-        return 2
+        return _tell_lack_of_memory(error)
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):
+            raise
+        return _tell_lack_of_memory(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its exit
         return 141
     except OSError as error:
         print(f"bootdqn: {error}", file=sys.stderr)
         return 2
+
+
+def _tell_lack_of_memory(error: Exception) -> int:
+    lines = str(error).splitlines() or ["MemoryError"]
+    print(
+        f"bootdqn: not enough memory ({lines[0]}); lower --replay-capacity, --hidden-sizes or --size", file=sys.stderr
+    )
+    return 2
 
 
 def parse(arguments: list[str]) -> Command | None:
@@ -522,7 +538,7 @@ def _in_one_line(box: str) -> str:
     lines = [line.strip("│ ") for line in box.splitlines() if not line.startswith(("╭", "╰"))]
     sections = re.split(r"^[─-]{4,}$", "\n".join(lines), flags=re.MULTILINE)[0 if framed else 1 :]
     message = re.sub(r"^Error parsing [A-Za-z][\w.]*: ", "", " ".join(sections[0].split())).removesuffix(".")
-    suggestion = next((section.split()[3] for section in sections if "Perhaps you meant" in section), None)
+    suggestion = next((section.split()[3].rstrip(",") for section in sections if "Perhaps you meant" in section), None)
     return message if suggestion is None else f"{message}; did you mean {suggestion}?"
 
 

@@ -8,6 +8,8 @@ from bootdqn.exploration.strategies import format_strategy, parse_strategy
 LossKind = Literal["squared", "huber"]
 Engine = Literal["auto", "fused", "autograd"]
 Precision = Literal["fp32", "bf16"]
+LARGEST_RATE = 1e35
+"""What single precision can still hold after Adam's first step."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class LearnerConfig:
         for name, kind in (("loss", LossKind), ("engine", Engine), ("precision", Precision)):
             if getattr(self, name) not in get_args(kind):
                 raise ValueError(f"--{name} must be one of {', '.join(get_args(kind))}; got {getattr(self, name)!r}")
-        if not 0 < self.learning_rate < float("inf"):
-            raise ValueError(f"--learning-rate must be positive and finite, got {self.learning_rate}")
+        if not 0 < self.learning_rate < LARGEST_RATE:
+            raise ValueError(f"--learning-rate must be positive and below 1e35, got {self.learning_rate}")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"--discount must be in [0, 1], got {self.discount}")

@@ -15,3 +15,7 @@ class DamagedFileError(UsageError):
 
 class TrainingError(Exception):
     """A run cannot go on: an environment raised, or a number is not finite. The command line exits with 1."""
+
+
+class FolderLostError(TrainingError):
+    """Another process has taken the folder over, because this one was silent for too long."""

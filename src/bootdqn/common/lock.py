@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bootdqn.common.errors import FolderInUseError, TrainingError
+from bootdqn.common.errors import FolderInUseError, FolderLostError
 
 HEARTBEAT_SECONDS = 10.0
 LOST_AFTER_SECONDS = 90.0
@@ -48,9 +48,9 @@ class Lock:
         self._heart.start()
 
     def check(self) -> None:
-        """Raise a TrainingError if another process has taken the lock over, as after this one slept for long."""
+        """Raise a FolderLostError if another process has taken the lock over, as after this one slept for long."""
         if not self._is_ours():
-            raise TrainingError(f"{self._path.parent} was taken over by {_read(self._path) or 'another process'}")
+            raise FolderLostError(f"{self._path.parent} was taken over by {_read(self._path) or 'another process'}")
 
     def release(self) -> None:
         """Give the lock back."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import safetensors
 import safetensors.numpy
 
 from bootdqn.common.errors import DamagedFileError
@@ -35,7 +34,8 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str
     state needs no memory.
     """
     header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
-    contiguous = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in arrays.items()}
+    contiguous = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+                  for name, array in arrays.items()}  # fmt: skip
     end = 0
     for name, array in contiguous.items():
         start, end = end, end + array.nbytes
@@ -61,13 +61,15 @@ def read_tensors(path: Path) -> dict[str, Array]:
     """
     try:
         return safetensors.numpy.load_file(path)
-    except (OSError, ValueError, KeyError, TypeError, MemoryError, safetensors.SafetensorError) as error:
-        raise DamagedFileError(f"{path}: {error}") from error
+    except Exception as error:  # the library raises what it comes across, such as an AttributeError at a foreign type
+        raise DamagedFileError(f"{path}: {type(error).__name__}: {error}") from error
 
 
 def digest_of(path: Path) -> Digest:
     """Return the digest of a file; a DamagedFileError if it cannot be read."""
     digest, size = hashlib.sha256(), 0
+    if not path.is_file():  # a device or a pipe may have no end
+        raise DamagedFileError(f"{path} is not a file")
     try:
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK):

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+LARGEST_SIZE = 1000
+
 
 @dataclass(frozen=True)
 class DeepSeaConfig:
@@ -34,8 +36,8 @@ class DeepSeaConfig:
         return str(self.size)
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"--size must be at least 1, got {self.size}")
+        if not 1 <= self.size <= LARGEST_SIZE:
+            raise ValueError(f"--size must be in 1..{LARGEST_SIZE}, got {self.size}")
         if self.max_episodes < 1:
             raise ValueError(f"--max-episodes must be at least 1, got {self.max_episodes}")
         if not math.isfinite(self.unscaled_move_cost):

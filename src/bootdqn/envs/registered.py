@@ -26,6 +26,8 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
         close = difflib.get_close_matches(config.env_id, list(gymnasium.registry), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise UsageError(f"--env-id {config.env_id}: {error}{hint}") from error
+    except Exception as error:
+        raise UsageError(f"--env-id {config.env_id} cannot be made: {type(error).__name__}: {error}") from error
     observations = environment.observation_space
     if isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
         environment = TransformObservation(environment, lambda seen: seen["image"], observations["image"])

@@ -84,4 +84,4 @@ class SeededEpisodes(gymnasium.Wrapper[Any, int, Any, int]):
 
     def _note(self, observation: Any, *outcome: float) -> None:
         self._digest.update(np.asarray(observation).tobytes())
-        self._digest.update(np.float64(outcome).tobytes())
+        self._digest.update(np.array(outcome, np.float64).tobytes())

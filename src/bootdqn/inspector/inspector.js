@@ -29,7 +29,7 @@ function picture(parent, width, height) {
   return element(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
 }
 
-const number = (x) => (Math.abs(x) >= 100 ? x.toFixed(1) : x.toFixed(3));
+const number = (x) => (Math.abs(x) < 1e-9 ? "0" : Math.abs(x) >= 100 ? x.toFixed(1) : Math.abs(x) < 0.01 ? x.toPrecision(2) : x.toFixed(3));
 
 function drawBars(step) {
   const width = 820, height = 340, left = 52, bottom = 74, top = 14;

@@ -67,11 +67,11 @@ def flip_sentence(recording: Recording, step: Step) -> str:
     bonus = found.gain if recording.strategy.startswith("gain") else found.evoi
     word = "gain" if recording.strategy.startswith("gain") else "EVOI"
     text = (
-        f"Head {step.head} alone would do {step.names[alone]} (Q {found.own[alone]:.3f}). It did "
-        f"{step.names[step.action]} (Q {found.own[step.action]:.3f})"
+        f"Head {step.head} alone would do {step.names[alone]} (Q {found.own[alone]:.3g}). It did "
+        f"{step.names[step.action]} (Q {found.own[step.action]:.3g})"
     )
     if recording.strategy.split(":")[0] in ("gain", "evoi"):
-        return f"{text}: {word} adds {bonus[step.action]:.3f} to it, and {bonus[alone]:.3f} to the other."
+        return f"{text}: {word} adds {bonus[step.action]:.3g} to it, and {bonus[alone]:.3g} to the other."
     return text + "."
 
 

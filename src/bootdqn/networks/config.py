@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+MOST_HEADS, WIDEST = 10_000, 1_000_000
+
 
 @dataclass(frozen=True)
 class NetworkConfig:
@@ -16,7 +18,7 @@ class NetworkConfig:
     """Width of each hidden layer."""
 
     def __post_init__(self) -> None:
-        if self.num_heads < 1:
-            raise ValueError(f"--num-heads must be at least 1, got {self.num_heads}")
-        if not self.hidden_sizes or min(self.hidden_sizes) < 1:
-            raise ValueError(f"--hidden-sizes must be one or more positive widths, got {self.hidden_sizes}")
+        if not 1 <= self.num_heads <= MOST_HEADS:
+            raise ValueError(f"--num-heads must be in 1..{MOST_HEADS}, got {self.num_heads}")
+        if not self.hidden_sizes or not all(1 <= width <= WIDEST for width in self.hidden_sizes):
+            raise ValueError(f"--hidden-sizes must be one or more widths in 1..{WIDEST}, got {self.hidden_sizes}")

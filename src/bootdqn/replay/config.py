@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+LARGEST_CAPACITY = 10**9
+
 
 @dataclass(frozen=True)
 class ReplayConfig:
@@ -13,7 +15,7 @@ class ReplayConfig:
     """Chance that a head may learn from a transition, drawn for each head when the transition is stored."""
 
     def __post_init__(self) -> None:
-        if self.replay_capacity < 1:
-            raise ValueError(f"--replay-capacity must be at least 1, got {self.replay_capacity}")
+        if not 1 <= self.replay_capacity <= LARGEST_CAPACITY:
+            raise ValueError(f"--replay-capacity must be in 1..{LARGEST_CAPACITY}, got {self.replay_capacity}")
         if not 0 < self.mask_probability <= 1:
             raise ValueError(f"--mask-probability must be in (0, 1], got {self.mask_probability}")

@@ -154,10 +154,20 @@ class RingReplay:
         starts = np.arange(len(newest)) * self._slots
         if (newest < starts).any() or (newest >= starts + self._slots).any() or not 0 <= int(reached) <= self._slots:
             raise ValueError("the replay's positions lie outside of its rings")
+        held = np.unpackbits(sampleable, count=len(self._sampleable)).astype(np.bool_)
+        if held.reshape(len(newest), self._slots)[:, int(reached) :].any() or held[newest].any():
+            raise ValueError("the replay would sample what was never stored")
         self._newest[:] = newest
         self._reached = int(reached)
-        self._sampleable[:] = np.unpackbits(sampleable, count=len(self._sampleable))
+        self._sampleable[:] = held
         self._size = int(self._sampleable.sum())
+
+    @property
+    def actions(self) -> Array:
+        """The action of every slot, 0 where there is none: a view that cannot be written to."""
+        actions = self._action.view()
+        actions.flags.writeable = False
+        return actions
 
     @property
     def nbytes(self) -> int:

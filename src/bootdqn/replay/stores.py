@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import lz4.block
 import numpy as np
 
-from bootdqn.common.specs import Array, BoxSpec, ObservationSpec
+from bootdqn.common.specs import Array, BoxSpec, DiscreteSpec, ObservationSpec
 
 EXPECTED_COMPRESSION = 0.17
 """Compressed over plain size of an Atari frame, with a margin: see `benchmarks/replay.py`."""
@@ -55,6 +55,7 @@ class DenseStore:
 
     def __init__(self, spec: ObservationSpec, num_slots: int) -> None:
         self._values = np.zeros((num_slots, *spec.shape), spec.dtype)
+        self._limit = spec.num_values if isinstance(spec, DiscreteSpec) else None
 
     def write(self, slot: int, observation: Any) -> None:
         """Keep `observation` in `slot`."""
@@ -71,7 +72,10 @@ class DenseStore:
 
     def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
         """Put back what `get_range` returned."""
-        self._values[start:stop] = like(arrays, "observation", self._values[start:stop])
+        values = like(arrays, "observation", self._values[start:stop])
+        if self._limit is not None and (values.min() < 0 or values.max() >= self._limit):
+            raise ValueError(f"there are no observations from {values.min()} to {values.max()}")
+        self._values[start:stop] = values
 
     @property
     def nbytes(self) -> int:

@@ -9,10 +9,10 @@ folder under another name, synced, and renamed. The last two are kept.
 """
 
 import base64
-import binascii
 import contextlib
 import hashlib
 import json
+import math
 import re
 import shutil
 import uuid
@@ -125,9 +125,17 @@ class Checkpoints:
         )
 
     def load_segments(self, loaded: Loaded, replay: RingReplay) -> None:
-        """Put the pieces of the replay that `loaded` refers to in their places."""
+        """Put the pieces of the replay that `loaded` refers to in their places.
+
+        Raises:
+            DamagedFileError: They are not pieces of this replay.
+        """
         for index, segment in loaded.segments.items():
-            replay.set_segment(index, read_tensors(self._segment_file(segment)), segment.version)
+            path = self._segment_file(segment)
+            try:
+                replay.set_segment(index, read_tensors(path), segment.version)
+            except (ValueError, OverflowError) as error:
+                raise DamagedFileError(f"{path} is not a piece of this replay: {error}") from error
 
     def remove(self) -> None:
         """Remove all of them."""
@@ -195,13 +203,13 @@ class Checkpoints:
 
     def _read(self, folder: Path) -> Loaded:
         """Return the checkpoint in `folder`, every byte of it checked."""
-        _, files, segments = _read_manifest(folder)
+        step, files, segments = _read_manifest(folder)
         expected = {folder / name: digest for name, digest in files.items()}
         expected |= {self._segment_file(segment): segment.digest for segment in segments.values()}
         for path, digest in expected.items():
-            if digest_of(path) != digest:
+            if (path.is_file() and path.stat().st_size != digest.size) or digest_of(path) != digest:
                 raise DamagedFileError(f"{path.name} is not what was written")
-        values = decode(read_json_object(folder / "state.json"))
+        values = _read_values(folder / "state.json", step)
         names = [name.removesuffix(".safetensors") for name in files if name != "state.json"]
         arrays = {name: read_tensors(folder / f"{name}.safetensors") for name in names}
         return Loaded(folder, State(values, arrays), segments)
@@ -229,6 +237,8 @@ def _checksum(content: Mapping[str, Any]) -> str:
 def _read_manifest(folder: Path) -> tuple[int, dict[str, Digest], dict[int, Segment]]:
     """Return the step, the files and the segments of a checkpoint; names in it never lead out of the folder."""
     path = folder / "manifest.json"
+    if not path.is_file():
+        raise DamagedFileError(f"{path} is not a file")
     content = read_json_object(path)
     try:
         checksum = content.pop("checksum", None)
@@ -241,8 +251,18 @@ def _read_manifest(folder: Path) -> tuple[int, dict[str, Digest], dict[int, Segm
         if "state.json" not in files or folder.name != f"step-{content['step']:012d}":
             raise DamagedFileError(f"{path}: does not belong to this folder")
         return int(content["step"]), files, segments
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedFileError(f"{path}: {type(error).__name__}: {error}") from error
+
+
+def _read_values(path: Path, step: int) -> dict[str, Any]:
+    try:
+        values = decode(read_json_object(path))
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{path}: {error}") from error
+    if not isinstance(values, dict) or values.get("step") != step:
+        raise DamagedFileError(f"{path} is not the state after step {step}")
+    return values
 
 
 def _plain_name(name: str) -> str:
@@ -269,13 +289,12 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` was given."""
+    """Return what `encode` was given; a ValueError if it cannot have been given that."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"no number of a run is {value}")
     if isinstance(value, dict):
         if value.keys() == {"base64"} and isinstance(value["base64"], str):
-            try:
-                return base64.b64decode(value["base64"], validate=True)
-            except binascii.Error as error:
-                raise DamagedFileError(f"state.json: {error}") from error
+            return base64.b64decode(value["base64"], validate=True)
         return {key: decode(item) for key, item in value.items()}
     if isinstance(value, list):
         return [decode(item) for item in value]

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bootdqn.common.errors import TrainingError
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.envs.make import Environment, for_evaluation, make_environment
@@ -126,17 +127,22 @@ class Evaluator:
         if self._environment is None:
             self._environment = make_environment(for_evaluation(self._config.env))
         number = frames // settings.eval_every_frames
-        found = evaluate(
-            self._q_values,
-            self._environment,
-            episodes=settings.eval_episodes,
-            max_steps=settings.eval_max_steps,
-            rule=settings.vote,
-            rng=random_stream(self._config.run.seed, f"evaluation/{number}"),
-            stop=stop,
-            on_step=lambda episode: on_progress(episode, settings.eval_episodes),
-        )
+        try:
+            found = evaluate(
+                self._q_values,
+                self._environment,
+                episodes=settings.eval_episodes,
+                max_steps=settings.eval_max_steps,
+                rule=settings.vote,
+                rng=random_stream(self._config.run.seed, f"evaluation/{number}"),
+                stop=stop,
+                on_step=lambda episode: on_progress(episode, settings.eval_episodes),
+            )
+        except Exception as error:
+            raise TrainingError(f"the evaluation raised {type(error).__name__}: {error}") from error
         if found is None:
             return None
+        if not np.isfinite(found.returns).all():
+            raise TrainingError(f"the environment of the evaluation gave returns that are not finite: {found.returns}")
         self._number = number
         return {"kind": "evaluation", "step": step, "frames": frames, **found.record()}

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bootdqn.common.errors import TrainingError
+from bootdqn.common.errors import DamagedFileError, FolderLostError, TrainingError
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.lock import Lock
 from bootdqn.common.run_folder import RunFolder
@@ -61,20 +61,18 @@ class Session:
     ) -> None:
         """Begin the run, or go on from `loaded`, the checkpoint that was found."""
         self._config, self._folder, self._parts, self._checkpoints = config, folder, parts, checkpoints
-        self._show, self._warn, self._stop = show, warn, stop
+        self._show, self._warn, self._stop, self._lock = show, warn, stop, lock
         records = Records(folder.metrics, config.run.log_every, sinks)
         self._run = Run(parts, records, make_goal(config.env), Evaluator(config, parts.learner.q_values))
         self._timing = JsonLines(folder.timing)
         self.not_exact: list[str] = []
         seconds = 0.0
-        if loaded is None:
-            begin(parts)
-        else:
-            checkpoints.load_segments(loaded, parts.replay)
-            clock = loaded.state.values["clock"]
-            self.not_exact = set_state(self._run, loaded.state)
-            self._timing.cut(int(clock["timing_position"]))
-            seconds = float(clock["seconds"])
+        try:
+            if loaded is not None:
+                seconds = self._go_on_from(loaded)
+        except BaseException:
+            self._close()
+            raise
         step = parts.position.step
         self._clock = Clock(TIMING_EVERY_SECONDS, seconds=seconds, step=step)
         self._glance = Clock(SHOW_EVERY_SECONDS, step=step)
@@ -84,10 +82,14 @@ class Session:
     def train(self) -> tuple[dict[str, Any], int]:
         """Train, and return the summary and the exit code."""
         try:
+            if not self._parts.position.begun:
+                begin(self._parts)
             if not self._checkpoints.exist():
                 self._save()  # so that a run which has begun always has a checkpoint
             self._train_until_over()
             return self._finish()
+        except FolderLostError:
+            raise  # the folder is another process's: not a word goes into it
         except TrainingError as error:
             message = f"{error} (step {self._parts.position.step:,})"
             self._write_summary(
@@ -95,8 +97,23 @@ class Session:
             )
             raise TrainingError(f"{message}; {self._folder.path} keeps its last checkpoint") from error
         finally:
-            self._run.records.close()
-            self._timing.close()
+            self._close()
+
+    def _go_on_from(self, loaded: Loaded) -> float:
+        """Put the run where `loaded` was made, and return the seconds it had taken until then."""
+        self._checkpoints.load_segments(loaded, self._parts.replay)
+        self.not_exact = set_state(self._run, loaded.state)
+        try:
+            clock = loaded.state.values["clock"]
+            seconds, position = float(clock["seconds"]), int(clock["timing_position"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DamagedFileError(f"{loaded.path} has no clock: {type(error).__name__}: {error}") from error
+        self._timing.cut(min(position, self._timing.position))  # it is not synced, so a power cut may have shortened it
+        return seconds
+
+    def _close(self) -> None:
+        self._run.records.close()
+        self._timing.close()
 
     def _train_until_over(self) -> None:
         run, position = self._run, self._parts.position
@@ -128,6 +145,7 @@ class Session:
         if seen := self._glance.tick(step):
             self._show(self._progress(seen["steps_per_second"]))
         if record := self._clock.tick(step):
+            self._lock.check()
             self._timing.write(record)
             self._try_to_write(self._timing.flush)
             self._try_to_write(self._run.records.flush)

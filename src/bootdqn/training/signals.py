@@ -6,6 +6,14 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+class InsistedError(KeyboardInterrupt):
+    """The same signal came a second time: leave at once."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + signal_number
+
+
 class StopRequest:
     """Whether the process was asked to stop, and by which signal."""
 
@@ -23,7 +31,7 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Note SIGINT and SIGTERM instead of dying of them; the same one a second time raises KeyboardInterrupt at once.
+    """Note SIGINT and SIGTERM instead of dying of them; the same one a second time raises an InsistedError at once.
 
     One of each is one request: Ctrl-C in a terminal reaches a worker directly, and then again as its parent's SIGTERM.
     """
@@ -31,7 +39,7 @@ def stop_on_signal() -> Iterator[StopRequest]:
 
     def note(number: int, _frame: FrameType | None) -> None:
         if request.signal_number == number:
-            raise KeyboardInterrupt
+            raise InsistedError(number)
         request.signal_number = request.signal_number or number
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}

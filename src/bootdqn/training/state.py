@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.specs import Array
+from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError
+from bootdqn.common.specs import Array, DiscreteSpec
 from bootdqn.common.tensors import bytes_of
+from bootdqn.envs.make import spec_of
 from bootdqn.envs.seeded import EpisodeNotReproducedError
+from bootdqn.replay.stores import like
 from bootdqn.training.checkpoint import State, encode
 from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.goals import Goal
@@ -58,26 +60,36 @@ def set_state(run: Run, state: State) -> list[str]:
     """
     parts, (values, arrays) = run.parts, state
     try:
-        loop = arrays["loop"]
-        parts.learner.set_state(arrays["learner"])
+        loop, position = arrays["loop"], parts.position
+        _, num_heads, num_actions = parts.learner.q_values(position.observations).shape
+        spec = spec_of(parts.environments[0]).observation
+        of_learner = parts.learner.get_state()
+        parts.learner.set_state({name: like(arrays["learner"], name, array) for name, array in of_learner.items()})
         parts.replay.set_state(arrays["replay"])
+        _refuse_outside(parts.replay.actions, num_actions, "actions in the replay")
         parts.streams.set_state(values["streams"])
-        parts.actor.heads[:] = loop["heads"]
+        parts.actor.heads[:] = _like(loop["heads"], parts.actor.heads)
+        _refuse_outside(parts.actor.heads, num_heads, "heads")
+        if isinstance(spec, DiscreteSpec):
+            _refuse_outside(loop["observations"], spec.num_values, "observations")
         parts.position = Position(
             begun=True,
             step=int(values["step"]),
             learning=bool(values["learning"]),
-            observations=_like(loop["observations"], parts.position.observations),
-            lengths=_like(loop["lengths"], parts.position.lengths),
-            returns=_like(loop["returns"], parts.position.returns),
+            observations=_like(loop["observations"], position.observations),
+            lengths=_like(loop["lengths"], position.lengths),
+            returns=_like(loop["returns"], position.returns),
         )
         run.records.set_state(values["records"])
         run.goal.set_state(values["goal"])
         run.evaluator.set_state(values["evaluator"])
+        _ = run.goal.over, run.goal.completed, run.goal.note  # a look at it, so that rubbish is found now
         if len(values["environments"]) != len(parts.environments):
             raise ValueError("it has another number of environments")
         return _restore_environments(parts, values["environments"])
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RuntimeError) as error:
+    except (UsageError, TrainingError):
+        raise
+    except Exception as error:  # an emulator that is given rubbish raises anything
         raise DamagedFileError(f"the checkpoint is not one of this run: {type(error).__name__}: {error}") from error
 
 
@@ -115,3 +127,9 @@ def _like(array: Array, expected: Array) -> Array:
     if array.shape != expected.shape or array.dtype != expected.dtype:
         raise ValueError(f"expected {expected.dtype} {expected.shape}, found {array.dtype} {array.shape}")
     return array.copy()
+
+
+def _refuse_outside(numbers: Array, limit: int, what: str) -> None:
+    """Raise a ValueError unless all are from 0 up to `limit`: compiled code does not look before it uses them."""
+    if numbers.min() < 0 or numbers.max() >= limit:
+        raise ValueError(f"it has {what} from {numbers.min()} to {numbers.max()}, there are {limit} here")
