@@ -4,6 +4,10 @@ The rule, written before the first run: bf16 counts as equivalent on CartPole if
 the difference between the mean evaluation returns, averaged over the evaluations after 4,000 of 12,000 steps, lies
 within +-75 of 500, and TD errors on Gravitar count as close if they differ by less than 2 % of the largest Q-value.
 
+The second rule turned out to ask for too much: where two actions are worth nearly the same, bf16 may choose the other one
+for the double-DQN target, and the target networks may value the two quite differently. Both numbers are therefore
+printed: over all errors, which the rule is about, and over those with the same choice.
+
     python benchmarks/precision.py
     python benchmarks/precision.py --seeds 3 --json precision.json
 """
@@ -13,6 +17,7 @@ import itertools
 import json
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,8 +36,18 @@ TOTAL_STEPS, EVALUATE_EVERY, COUNT_AFTER = 12_000, 1000, 4000
 PRECISIONS = ("fp32", "bf16")
 
 
-def td_error_difference() -> tuple[float, float]:
-    """Return the largest difference of TD errors on one batch of Gravitar, and the largest Q-value of it."""
+class Difference(NamedTuple):
+    """How far TD errors of one batch of Gravitar are apart."""
+
+    largest: float
+    largest_with_same_choice: float
+    same_choice: float
+    """Fraction of heads and transitions for which both choose the same next action."""
+    largest_q: float
+
+
+def td_error_difference() -> Difference:
+    """Return how far TD errors in bf16 are from those in float32, with the same weights on the same batch."""
     settings = {"environment": "atari", "game": "Gravitar", "learning_starts": 50, "replay_capacity": 5000}
     config = resolve(from_flat(settings))
     parts = make_parts(config)
@@ -46,8 +61,10 @@ def td_error_difference() -> tuple[float, float]:
     assert isinstance(reduced, AutogradLearner)
     with torch.no_grad():
         exact, rounded = (learner.td_errors(batch).numpy() for learner in (parts.learner, reduced))
-    largest = np.abs(parts.learner.q_values(batch.observation)).max()
-    return float(np.abs(exact - rounded).max()), float(largest)
+    choices = [learner.q_values(batch.next_observation).argmax(axis=-1) for learner in (parts.learner, reduced)]
+    same, apart = choices[0] == choices[1], np.abs(exact - rounded)
+    largest_q = np.abs(parts.learner.q_values(batch.observation)).max()
+    return Difference(float(apart.max()), float(apart[same].max()), float(same.mean()), float(largest_q))
 
 
 def mean_return(folder: Path, seed: int, precision: str) -> float:
@@ -66,8 +83,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     arguments = parser.parse_args()
     with pinned_threads(1):
-        difference, largest = td_error_difference()
-    print(f"TD errors on Gravitar differ by at most {difference:.2e}; the largest Q-value is {largest:.3f}", flush=True)
+        difference = td_error_difference()
+    print(
+        f"TD errors on Gravitar differ by at most {difference.largest:.2e}, and by {difference.largest_with_same_choice:.2e}"
+        f" where both choose the same next action ({100 * difference.same_choice:.1f} %); the largest Q-value is "
+        f"{difference.largest_q:.3f}",
+        flush=True,
+    )
     returns: dict[str, list[float]] = {precision: [] for precision in PRECISIONS}
     with tempfile.TemporaryDirectory() as folder:
         for seed, precision in itertools.product(range(arguments.seeds), PRECISIONS):
@@ -76,10 +98,10 @@ def main() -> None:
     test = stats.ttest_ind(returns["bf16"], returns["fp32"], equal_var=False)
     low, high = test.confidence_interval(0.9)
     print(f"bf16 less fp32: {np.mean(returns['bf16']) - np.mean(returns['fp32']):+.1f}, 90 % [{low:+.1f}, {high:+.1f}]")
-    close, equivalent = difference < CLOSE * largest, low > -MARGIN and high < MARGIN
+    close, equivalent = difference.largest < CLOSE * difference.largest_q, low > -MARGIN and high < MARGIN
     print(f"TD errors close: {close}; equivalent on CartPole within {MARGIN:g}: {equivalent}")
     if arguments.json:
-        numbers = {"td_difference": difference, "largest_q": largest, "returns": returns, "interval": [low, high]}
+        numbers = {"td_errors": difference._asdict(), "returns": returns, "interval": [low, high]}
         arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
 
 
