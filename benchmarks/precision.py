@@ -4,8 +4,8 @@ The rule, written before the first run: bf16 counts as equivalent on CartPole if
 the difference between the mean evaluation returns, averaged over the evaluations after 4,000 of 12,000 steps, lies
 within +-75 of 500, and TD errors on Gravitar count as close if they differ by less than 2 % of the largest Q-value.
 
-The second rule turned out to ask for too much: where two actions are worth nearly the same, bf16 may choose the other one
-for the double-DQN target, and the target networks may value the two quite differently. Both numbers are therefore
+The second rule turned out to ask for too much: where two actions are worth nearly the same, bf16 may choose the other
+one for the double-DQN target, and the target networks may value the two quite differently. Both numbers are therefore
 printed: over all errors, which the rule is about, and over those with the same choice.
 
     python benchmarks/precision.py
@@ -85,9 +85,9 @@ def main() -> None:
     with pinned_threads(1):
         difference = td_error_difference()
     print(
-        f"TD errors on Gravitar differ by at most {difference.largest:.2e}, and by {difference.largest_with_same_choice:.2e}"
-        f" where both choose the same next action ({100 * difference.same_choice:.1f} %); the largest Q-value is "
-        f"{difference.largest_q:.3f}",
+        f"TD errors on Gravitar differ by at most {difference.largest:.2e}, and by "
+        f"{difference.largest_with_same_choice:.2e} where both choose the same next action "
+        f"({100 * difference.same_choice:.1f} %); the largest Q-value is {difference.largest_q:.3f}",
         flush=True,
     )
     returns: dict[str, list[float]] = {precision: [] for precision in PRECISIONS}

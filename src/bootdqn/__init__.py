@@ -14,10 +14,11 @@ from bootdqn.exploration.strategies import (
     Ids,
     Strategy,
     Ucb,
+    Vote,
     format_strategy,
     parse_strategy,
 )
-from bootdqn.exploration.voting import VoteDiversity, vote, vote_diversity
+from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversity
 
 __version__ = "0.1.0"
 
@@ -28,12 +29,14 @@ __all__ = [
     "Ids",
     "Strategy",
     "Ucb",
+    "Vote",
     "VoteDiversity",
     "evoi",
     "format_strategy",
     "gain",
     "ids",
     "parse_strategy",
+    "tally",
     "ucb",
     "vote",
     "vote_diversity",

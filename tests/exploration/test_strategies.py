@@ -226,7 +226,7 @@ def test_of_head_takes_the_row_of_each_state():
 
 
 def test_the_package_exports_every_strategy():
-    assert [strategy.name for strategy in STRATEGIES] == ["greedy", "ucb", "gain", "evoi", "ids"]
+    assert [strategy.name for strategy in STRATEGIES] == ["greedy", "ucb", "gain", "evoi", "ids", "vote"]
     for strategy in STRATEGIES:
         assert getattr(bootdqn, strategy.__name__) is strategy
     for name in bootdqn.__all__:

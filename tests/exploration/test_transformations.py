@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, ucb, vote, vote_diversity
+from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, Vote, evoi, gain, ids, ucb, vote, vote_diversity
 from reference.libraries import JAX, TORCH
 from reference.q_values import coarse_q
 
@@ -19,8 +19,25 @@ def vote_mean(q):
     return vote(q, "mean")
 
 
-FORMULAS = (gain, evoi, evoi_sum, ucb, ids, vote, vote_mean, vote_diversity)
-STRATEGIES = (Greedy(), Ucb(), Gain(), Evoi(), Evoi("sum"), Ids())
+def vote_borda(q):
+    return vote(q, "borda")
+
+
+def vote_approval(q):
+    return vote(q, "approval")
+
+
+def vote_copeland(q):
+    return vote(q, "copeland")
+
+
+def vote_gap(q):
+    return vote(q, "gap")
+
+
+VOTES = (vote, vote_mean, vote_borda, vote_approval, vote_copeland, vote_gap)
+FORMULAS = (gain, evoi, evoi_sum, ucb, ids, *VOTES, vote_diversity)
+STRATEGIES = (Greedy(), Ucb(), Gain(), Evoi(), Evoi("sum"), Ids(), Vote(), Vote("borda"))
 Q = coarse_q(6)
 HEADS = np.array([0, 3, 1, 1, 2, 0])
 

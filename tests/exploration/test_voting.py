@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference.exploration as reference
-from bootdqn import VoteDiversity, vote, vote_diversity
+from bootdqn import Vote, VoteDiversity, parse_strategy, tally, vote, vote_diversity
 from bootdqn.exploration.voting import vote_counts
 from reference.q_values import BATCHES, assert_every_state, exact_q
 
@@ -83,9 +83,62 @@ def test_the_order_of_the_heads_does_not_matter(data, q):
 
 @pytest.mark.parametrize("rule", ["majority", "Plurality", "", None, 0, ["mean"]])
 def test_an_unknown_rule_is_refused_with_the_known_ones(rule):
-    with pytest.raises(ValueError, match="rule must be one of plurality, mean; got") as caught:
+    with pytest.raises(
+        ValueError, match="rule must be one of plurality, mean, borda, approval, copeland, gap; got"
+    ) as caught:
         vote(np.zeros((2, 2)), rule)
     assert repr(rule) in str(caught.value)
+
+
+# Other rules
+
+TALLIES = {
+    "borda": reference.borda_tally,
+    "approval": reference.approval_tally,
+    "copeland": reference.copeland_tally,
+    "gap": reference.gap_tally,
+}
+
+
+@pytest.mark.parametrize("rule", TALLIES)
+@given(q=exact_q(min_actions=1, batches=BATCHES))
+def test_every_rule_counts_and_chooses_as_the_reference(rule, q):
+    assert_every_state(tally(q, rule), q, lambda state, _: TALLIES[rule](state))
+    assert_every_state(vote(q, rule), q, lambda state, _: reference.tallied_vote(state, TALLIES[rule]))
+
+
+def test_the_rules_differ_where_they_should():
+    """Two heads love the first action; three put it last and are split; all can live with the third."""
+    q = np.array([[9.0, 0, 1], [9.0, 0, 1], [0, 3.0, 2], [0, 3.0, 2], [0, 1.5, 2]])
+    assert [int(vote(q, rule)) for rule in ("plurality", "mean", "gap")] == [0, 0, 0]
+    assert [int(vote(q, rule)) for rule in ("borda", "approval", "copeland")] == [2, 2, 2]
+
+
+@given(exact_q(min_actions=2, heads=(1, 2, 4)))
+def test_an_action_that_beats_every_other_one_wins_by_copeland(q):
+    ahead = (q[:, :, None] > q[:, None, :]).sum(axis=0)
+    winners = [a for a in range(q.shape[1]) if all(ahead[a, b] > ahead[b, a] for b in range(q.shape[1]) if b != a)]
+    if winners:
+        assert vote(q, "copeland") == winners[0]
+
+
+@pytest.mark.parametrize("rule", TALLIES)
+def test_a_tie_goes_to_the_higher_mean_and_then_to_the_lowest_index(rule):
+    assert vote(np.zeros((3, 4)), rule) == 0
+    q = np.array([[2.0, 0.0, 0.0], [0.0, 2.5, 0.0], [0.0, 0.0, 0.0]])
+    if rule in ("borda", "approval", "copeland"):
+        assert vote(q, rule) == 1
+
+
+def test_a_vote_is_a_strategy():
+    strategy = parse_strategy("vote:rule=borda")
+    q = np.random.default_rng(0).normal(size=(7, 5, 4))
+    np.testing.assert_array_equal(strategy.select(q, np.zeros(7, int)), vote(q, "borda"))
+    np.testing.assert_array_equal(strategy.scores(q, 0), tally(q, "borda"))
+    with pytest.raises(ValueError, match="rule must be one of"):
+        parse_strategy("vote:rule=bordo")
+    with pytest.raises(ValueError, match="rule must be one of"):
+        Vote("bordo")
 
 
 # How diverse the votes are

@@ -112,6 +112,48 @@ def mean_vote(q):
     return argmax(mean_values(q))
 
 
+def borda_tally(q):
+    """One point for every action that a head values less, half a point for every other one it values the same."""
+    actions = range(len(q[0]))
+    return [sum((row[a] > row[b]) + 0.5 * (row[a] == row[b]) for row in q for b in actions if b != a) for a in actions]
+
+
+def approval_tally(q):
+    """A point from every head that values the action above its own average."""
+    return [sum(row[a] > average(list(row)) for row in q) for a in range(len(q[0]))]
+
+
+def copeland_tally(q):
+    """A point for every other action that more heads rank below than above, half a point for a draw."""
+    actions = range(len(q[0]))
+    points = []
+    for a in actions:
+        total = 0.0
+        for b in actions:
+            if a != b:
+                ahead, behind = sum(row[a] > row[b] for row in q), sum(row[a] < row[b] for row in q)
+                total += 1.0 if ahead > behind else 0.5 if ahead == behind else 0.0
+        points.append(total)
+    return points
+
+
+def gap_tally(q):
+    """Every head gives its greedy action the distance to its second one; the only action of one gets a point."""
+    totals = [0.0] * len(q[0])
+    for row in q:
+        best = argmax(list(row))
+        rest = [value for a, value in enumerate(row) if a != best]
+        totals[best] += row[best] - max(rest) if rest else 1.0
+    return totals
+
+
+def tallied_vote(q, tally):
+    """The highest tally, of the tied the highest mean, of those the lowest index."""
+    counted, means = tally(q), mean_values(q)
+    tied = [a for a in range(len(counted)) if counted[a] == max(counted)]
+    return min(tied, key=lambda a: (-means[a], a))
+
+
 def vote_count_variance(q):
     """Return the population variance over actions of the vote counts."""
     return population_variance([Fraction(count) for count in vote_counts(q)])

@@ -17,7 +17,7 @@ class ActorConfig:
     """How actions are chosen."""
 
     strategy: str = "evoi"
-    """greedy, ucb, gain, evoi or ids, with parameters as in evoi:reduce=sum or gain:scale=5."""
+    """greedy, ucb, gain, evoi, ids or vote, with parameters as in evoi:reduce=sum, gain:scale=5 or vote:rule=borda."""
     warmup_steps: int = 0
     """For the first steps follow the active head alone, so that the heads become diverse before they are compared."""
     before_learning: Literal["strategy", "uniform"] = "strategy"

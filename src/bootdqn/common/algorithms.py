@@ -21,6 +21,7 @@ _KNOWN = {
     "evoi": Algorithm("BootDQN-EVOI (mean)", "#CC79A7"),
     "evoi:reduce=sum": Algorithm("BootDQN-EVOI", "#D55E00"),
     "ids": Algorithm("DQN-IDS", "#56B4E9"),
+    "vote": Algorithm("BootDQN-Vote", "#999933"),
 }
 _UNKNOWN_COLOURS = ("#7F7F7F", "#8C564B", "#9467BD", "#17BECF", "#BCBD22")
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from bootdqn.exploration.arrays import Array, device_of, namespace_of_q, one_hot
 from bootdqn.exploration.information import Reduction, check_reduction, evoi, gain, ids, ucb
+from bootdqn.exploration.voting import VoteRule, tally, vote
 
 
 class Strategy(Protocol):
@@ -115,7 +116,28 @@ class Ids(Strategy):
         return ids(q, self.regret_scale, self.noise_variance)
 
 
-STRATEGIES: tuple[type[Strategy], ...] = (Greedy, Ucb, Gain, Evoi, Ids)
+@dataclass(frozen=True)
+class Vote(Strategy):
+    """The heads vote at every step; there is no active head, and no exploration but their disagreement."""
+
+    name: ClassVar[str] = "vote"
+    rule: VoteRule = "plurality"
+    """How ballots are counted."""
+
+    def __post_init__(self) -> None:
+        if self.rule not in get_args(VoteRule):
+            raise ValueError(f"rule must be one of {', '.join(get_args(VoteRule))}; got {self.rule!r}")
+
+    def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
+        """Return the tally."""
+        return tally(q, self.rule)
+
+    def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
+        """Return what the heads choose together; a tie goes to the higher mean Q."""
+        return vote(q, self.rule)
+
+
+STRATEGIES: tuple[type[Strategy], ...] = (Greedy, Ucb, Gain, Evoi, Ids, Vote)
 
 
 def of_head(values: Array, head: int | Array) -> Array:

@@ -1,10 +1,10 @@
 """Heads that vote: one action from many opinions, and how far the opinions are apart."""
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from bootdqn.exploration.arrays import Array, namespace_of_q, one_hot, population_variance
 
-VoteRule = Literal["plurality", "mean"]
+VoteRule = Literal["plurality", "mean", "borda", "approval", "copeland", "gap"]
 
 
 class VoteDiversity(NamedTuple):
@@ -21,26 +21,63 @@ class VoteDiversity(NamedTuple):
 
 
 def vote(q: Array, rule: VoteRule = "plurality") -> Array:
-    """Return the action that the heads choose together.
+    """Return the action that the heads choose together: the highest tally by `rule`.
+
+    A tie goes to the tied action with the higher mean Q, and then to the lowest index.
 
     Args:
         q: Q-values (..., K, A).
-        rule: `"plurality"`: each head votes for its greedy action, most votes win, a tie goes to the tied action with
-            the higher mean Q. `"mean"`: the action with the highest mean Q. The lowest index wins what is still tied.
+        rule: How ballots are counted, see `tally`.
 
     Returns:
         Action indices (...).
     """
+    xp = namespace_of_q(q)
+    counted = tally(q, rule)
+    mean = xp.mean(q, axis=-2)
+    leads = counted == xp.max(counted, axis=-1, keepdims=True)
+    highest = xp.max(xp.where(leads, mean, -xp.inf), axis=-1, keepdims=True)
+    return xp.argmax(xp.astype(leads & (mean == highest), q.dtype), axis=-1)
+
+
+def tally(q: Array, rule: VoteRule = "plurality") -> Array:
+    """Return what each action gets (..., A) from the ballots of the heads of `q` (..., K, A).
+
+    - `plurality`: the heads that have it as their greedy action;
+    - `mean`: its mean Q-value;
+    - `borda`: from each head the number of actions that it beats, a tie counting half;
+    - `approval`: the heads that value it above their own mean over actions;
+    - `copeland`: the other actions that it beats by a majority of heads, a tie counting half, so that an action which
+      beats every other one (Condorcet's winner) wins;
+    - `gap`: plurality, each head's vote weighing as much as its best action is ahead of its second.
+    """
     if rule not in get_args(VoteRule):
         raise ValueError(f"rule must be one of {', '.join(get_args(VoteRule))}; got {rule!r}")
     xp = namespace_of_q(q)
-    mean = xp.mean(q, axis=-2)
     if rule == "mean":
-        return xp.argmax(mean, axis=-1)
-    votes = vote_counts(q)
-    leads = votes == xp.max(votes, axis=-1, keepdims=True)
-    highest = xp.max(xp.where(leads, mean, -xp.inf), axis=-1, keepdims=True)
-    return xp.argmax(xp.astype(leads & (mean == highest), q.dtype), axis=-1)
+        return xp.mean(q, axis=-2)
+    if rule == "plurality":
+        return vote_counts(q)
+    if rule == "approval":
+        return xp.sum(xp.astype(q > xp.mean(q, axis=-1, keepdims=True), q.dtype), axis=-2)
+    if rule == "gap":
+        return _gap_weighted(q, xp)
+    beats = xp.astype(q[..., :, None] > q[..., None, :], q.dtype)  # (..., K, A, A): is the first above the second
+    lead = beats - xp.matrix_transpose(beats)
+    if rule == "borda":
+        return xp.sum((lead + 1) / 2, axis=(-3, -1)) - q.shape[-2] / 2  # less the half that each has against itself
+    ahead = xp.sum(lead, axis=-3)
+    won, drawn = xp.astype(ahead > 0, q.dtype), xp.astype(ahead == 0, q.dtype)
+    return xp.sum(won + drawn / 2, axis=-1) - 0.5
+
+
+def _gap_weighted(q: Array, xp: Any) -> Array:
+    ballots = one_hot(xp.argmax(q, axis=-1), q.shape[-1], xp)
+    best = xp.max(q, axis=-1, keepdims=True)
+    if q.shape[-1] == 1:
+        return xp.sum(xp.astype(ballots, q.dtype), axis=-2)
+    second = xp.max(xp.where(ballots, -xp.inf, q), axis=-1, keepdims=True)
+    return xp.sum(xp.where(ballots, best - second, 0.0), axis=-2)
 
 
 def vote_counts(q: Array) -> Array:
