@@ -231,6 +231,7 @@ class Sweep:
         if out.exists() and not out.is_dir():
             raise UsageError(f"--out {out} is a file; choose a folder")
         if self.dry_run:
+            print("trying a little of each kind of run ...", file=sys.stderr)
             console.print(cost_table(runs, out, self.workers))
             return 0
         outcome = conduct(

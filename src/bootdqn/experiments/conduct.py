@@ -8,7 +8,7 @@ from rich.table import Table
 
 from bootdqn.common.errors import UsageError
 from bootdqn.experiments.cost import costs, longest_first
-from bootdqn.experiments.display import Display, label_of, shown
+from bootdqn.experiments.display import Display, shown
 from bootdqn.experiments.events import Outcome, split_done
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.experiments.pool import run_all
@@ -56,19 +56,20 @@ def default_workers(runs: list[PlannedRun]) -> int:
 def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
     """Return the runs with what each will cost at most, found by trying a little of each kind, and all together."""
     todo, ended = split_done(runs, out)
-    table = Table("run", "folder", "steps", "time", "memory", "disk", title_justify="left")
+    table = Table()
+    for name in ("run", "steps", "time", "memory", "disk"):
+        table.add_column(name, justify="left" if name == "run" else "right", no_wrap=True)
     for end in ended:
-        table.add_row(label_of(end.run), str(end.run.name), "", "done" if end.finished else "in the way", "", "")
+        table.add_row(str(end.run.name), "", "done" if end.finished else "in the way", "", "")
     if not todo:
         return table
     found = []
     for planned, cost in zip(todo, costs(todo), strict=True):
         if isinstance(cost, UsageError):
-            table.add_row(label_of(planned), str(planned.name), "", f"cannot be made: {cost}", "", "")
+            table.add_row(f"{planned.name} cannot be made: {cost}", "", "", "", "")
             continue
         found.append(cost)
         table.add_row(
-            label_of(planned),
             str(planned.name),
             f"{cost.steps:,}",
             duration(cost.seconds),
