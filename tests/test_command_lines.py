@@ -94,7 +94,7 @@ MALFORMED = {
     "train gym --env-id MountainCarContinuous-v0": "Q-learning needs actions 0, 1, ..., n-1",
     "train gym --env-id Blackjack-v1": "observations must be Box or Discrete",
     "train gym --engine fused": "use --engine auto",
-    "evaluate begun --vote borda": "'plurality', 'mean'",
+    "evaluate begun --vote bordo": "'plurality', 'mean'",
     "evaluate begun --video play": "--video must be an .mp4 or a .gif file",
     # Folders and files that are something else, or not there
     "train deep-sea --run-dir file": "choose another --run-dir",

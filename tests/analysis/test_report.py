@@ -4,8 +4,6 @@ import csv
 import html
 import json
 import re
-import shutil
-import subprocess
 
 import pytest
 
@@ -16,6 +14,7 @@ from bootdqn.analysis.report import atari_answer, write_report
 from bootdqn.analysis.runs import read_runs
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
+from reference.browser import opened
 from reference.run_folders import write_atari, write_deep_sea, write_folder, write_study
 
 EVIL = "<script>alert(1)<"
@@ -200,20 +199,7 @@ def test_a_folder_without_runs_is_named(tmp_path, capsys):
 
 
 def test_the_page_opens_in_a_browser_without_a_complaint_and_asks_nobody_for_anything(report, tmp_path):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    command += [
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--enable-logging=stderr",
-    ]
-    command += [f"--user-data-dir={tmp_path}", f"--log-net-log={tmp_path}/net.json", "--dump-dom", report.as_uri()]
-    opened = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "CONSOLE" not in opened.stderr
-    dom = opened.stdout
+    dom = opened(report, tmp_path / "profile", f"--log-net-log={tmp_path}/net.json")
     assert dom.count("<table>") >= 7
     assert dom.count("<svg") >= 7
     assert html.escape(EVIL, quote=False) in dom

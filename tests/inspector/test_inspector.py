@@ -3,8 +3,6 @@
 import html
 import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from bootdqn.inspector.page import DIGITS, page_data
 from bootdqn.inspector.recording import METHODS, Player
 from bootdqn.training.config import from_flat
 from bootdqn.training.run import run
+from reference.browser import opened
 
 SMALL = {"num_heads": 5, "hidden_sizes": [16, 16], "snapshot_every": "log"}
 
@@ -154,23 +153,6 @@ map.value = 0; map.dispatchEvent(new Event("input")); told.mapStep = document.ge
 document.body.setAttribute("data-told", JSON.stringify(told));
 </script>
 """
-
-
-def opened(page, profile):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    command += [
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--enable-logging=stderr",
-    ]
-    command += [f"--user-data-dir={profile}", "--window-size=1200,900", "--dump-dom", page.as_uri()]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "CONSOLE" not in result.stderr, result.stderr
-    return result.stdout
 
 
 def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):

@@ -12,16 +12,16 @@ from typing import Any
 from bootdqn.agent.build import precision_advice
 from bootdqn.common.errors import UsageError
 from bootdqn.common.files import write_json_atomically
-from bootdqn.common.lock import locked
+from bootdqn.common.lock import Lock, locked
 from bootdqn.common.run_folder import RunFolder, read_json_object
 from bootdqn.envs.make import effective_settings
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.config import SavingConfig, TrainConfig, differences, from_flat, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_what_cannot_fit
-from bootdqn.training.loop import make_parts
+from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import provenance
 from bootdqn.training.session import Progress, Session
-from bootdqn.training.signals import stop_on_signal
+from bootdqn.training.signals import StopRequest, stop_on_signal
 from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks
 from bootdqn.training.threads import pinned_threads
 
@@ -89,35 +89,58 @@ def run(
             finished = finished_summary(folder, config)  # once more: another process may have come first
             if finished is not None and not restart:
                 return Outcome(finished, 0, already_finished=True)
-            checkpoints = Checkpoints(folder.checkpoints)
-            loaded = None if restart else _find_checkpoint(folder, checkpoints, warn)
-            if loaded is None:
-                _clear(folder, checkpoints)
-                write_json_atomically(folder.config, to_flat(config))
-                write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
-            folder.summary.unlink(missing_ok=True)
-            step = 0 if loaded is None else int(loaded.state.values["step"])
-            sinks: list[Sink] = [TensorBoardSink(path, step + 1 if step else 0)] if tensorboard else []
-            sinks += [WandbSink(path, to_flat(config), _identity(folder))] if wandb else []
-            session = Session(
-                config,
-                folder,
-                parts,
-                lock,
-                saving=saving or SavingConfig(),
-                checkpoints=checkpoints,
-                loaded=loaded,
-                sinks=sinks,
-                show=show,
-                warn=warn,
-                stop=stop,
-            )
-            if loaded is not None:
-                announce(f"going on from step {step:,}")
-                _note_resumption(folder, config, step, session.not_exact)
-                for problem in session.not_exact:
-                    warn(problem)
+            session = _open_session(
+                config, folder, parts, lock, settings, saving or SavingConfig(), (show, announce, warn), stop,
+                restart=restart, tensorboard=tensorboard, wandb=wandb,
+            )  # fmt: skip
             return Outcome(*session.train())
+
+
+def _open_session(
+    config: TrainConfig[Any],
+    folder: RunFolder,
+    parts: Parts,
+    lock: Lock,
+    settings: dict[str, Any],
+    saving: SavingConfig,
+    voice: tuple[Callable[[Progress], None], Callable[[str], None], Callable[[str], None]],
+    stop: StopRequest,
+    *,
+    restart: bool,
+    tensorboard: bool,
+    wandb: bool,
+) -> Session:
+    """Make the folder, which is ours now, ready for the run: go on from its checkpoint, or begin."""
+    show, announce, warn = voice
+    checkpoints = Checkpoints(folder.checkpoints)
+    loaded = None if restart else _find_checkpoint(folder, checkpoints, warn)
+    if loaded is None:
+        _clear(folder, checkpoints)
+        write_json_atomically(folder.config, to_flat(config))
+        write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
+    folder.summary.unlink(missing_ok=True)
+    step = 0 if loaded is None else int(loaded.state.values["step"])
+    sinks: list[Sink] = [TensorBoardSink(folder.path, step + 1 if step else 0)] if tensorboard else []
+    sinks += [WandbSink(folder.path, to_flat(config), _identity(folder))] if wandb else []
+    session = Session(
+        config,
+        folder,
+        parts,
+        lock,
+        saving=saving,
+        checkpoints=checkpoints,
+        loaded=loaded,
+        sinks=sinks,
+        show=show,
+        warn=warn,
+        stop=stop,
+    )
+    if loaded is not None:
+        announce(f"going on from step {step:,}")
+        _note_resumption(folder, config, step, session.not_exact)
+        for problem in session.not_exact:
+            warn(problem)
+    return session
 
 
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
