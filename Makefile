@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench clean
+.PHONY: help install demo test torture check format bench clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -22,7 +22,10 @@ demo: $(STAMP)  ## race four strategies on DeepSea and make a page of it (under 
 	$(BIN)/bootdqn demo --out runs/demo
 
 test: $(STAMP)  ## run the tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+torture: $(STAMP)  ## stop, kill, damage and starve runs hundreds of times; they must go on all the same (many minutes)
+	$(BIN)/python -m pytest --torture tests/torture -n 2 --timeout 3600 -rP
 
 check: $(STAMP)  ## formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check .

@@ -9,6 +9,17 @@ settings.register_profile("bootdqn", deadline=None, derandomize=True, max_exampl
 settings.load_profile("bootdqn")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--torture", action="store_true", help="let tests/torture do all it can, for many minutes")
+
+
+@pytest.fixture(scope="session")
+def sized(request):
+    """Return a function that picks the small or, with --torture, the large one of two counts."""
+    torture = request.config.getoption("--torture")
+    return lambda small, large: large if torture else small
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
     """In CI a skipped test is a failed one: everything it needs is installed there."""

@@ -1,0 +1,51 @@
+"""Environments for Gymnasium's registry whose randomness does not come from the seed."""
+
+import gymnasium
+import numpy as np
+
+RESTLESS = "torture.environments:torture/Restless-v0"
+MORTAL = "torture.environments:torture/Mortal-v0"
+
+
+class Restless(gymnasium.Env):
+    """Shows noise that no seed has a say in; an episode has ten steps."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (3,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self._steps = 0
+        return self._look(), {}
+
+    def step(self, _action):
+        self._steps += 1
+        return self._look(), 1.0, self._steps == 10, False, {}
+
+    def _look(self):
+        return np.random.default_rng().random(3, np.float32)
+
+
+class Mortal(gymnasium.Env):
+    """Always looks the same, but each life is twice as long as the one before it, and the dead refuse to step."""
+
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self):
+        self._next_length = 5
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self._left = self._next_length
+        self._next_length *= 2
+        return 0, {}
+
+    def step(self, _action):
+        assert self._left > 0, "the episode is over"
+        self._left -= 1
+        return 0, 1.0, self._left == 0, False, {}
+
+
+for name, made_of in ((RESTLESS, Restless), (MORTAL, Mortal)):
+    gymnasium.register(name.split(":")[1], entry_point=made_of)

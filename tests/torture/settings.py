@@ -1,0 +1,47 @@
+"""Small runs: some hundred steps, networks of a few units, a replay that wraps, evaluations, episodes cut short."""
+
+DEEP_SEA_STEPS, LEARNING_STARTS, CAPACITY, EVALUATION_EVERY = 200, 40, 100, 40
+DEEP_SEA = {
+    "environment": "deep-sea",
+    "size": 5,
+    "deterministic": False,
+    "max_episodes": DEEP_SEA_STEPS // 5,
+    "stop_when_solved": False,
+    "num_heads": 4,
+    "hidden_sizes": [8, 8],
+    "batch_size": 16,
+    "learning_starts": LEARNING_STARTS,
+    "replay_capacity": CAPACITY,
+    "log_every": 7,
+    "eval_every_frames": EVALUATION_EVERY,
+    "eval_episodes": 2,
+}
+
+GAME_STEPS = 120
+_GAME = {
+    "num_heads": 3,
+    "batch_size": 8,
+    "learning_starts": 24,
+    "target_every": 30,
+    "replay_capacity": 80,
+    "log_every": 5,
+    "threads": 1,
+}
+ATARI = _GAME | {
+    "environment": "atari",
+    "total_frames": 4 * GAME_STEPS,
+    "max_episode_frames": 240,
+    "screen_size": 36,
+    "hidden_sizes": [12],
+    "eval_every_frames": 200,
+    "eval_episodes": 1,
+    "eval_max_steps": 8,
+}
+GYM = _GAME | {
+    "environment": "gym",
+    "total_steps": GAME_STEPS,
+    "hidden_sizes": [8],
+    "eval_every_frames": 50,
+    "eval_episodes": 2,
+    "eval_max_steps": 20,
+}

@@ -1,0 +1,100 @@
+"""DeepSea, killed without warning again and again, often while it writes a checkpoint, comes out as if it never was."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from bootdqn.common.run_folder import RunFolder
+from torture.legs import begin_leg, end_leg, results, train_unbroken
+
+SETTINGS = {
+    "environment": "deep-sea",
+    "size": 10,
+    "deterministic": False,
+    "stop_when_solved": False,
+    "num_heads": 10,
+    "hidden_sizes": [32, 32],
+    "batch_size": 32,
+    "replay_capacity": 6000,
+    "log_every": 50,
+}
+SAVING = {"checkpoint_every_minutes": 0.005}
+POLL_SECONDS = 0.0005
+LONGEST_PAUSE_SECONDS = 0.02
+FEWEST_WHILE_WRITING = 0.3
+
+
+def newest_step(path):
+    """Return the step of the newest checkpoint that is complete, or -1."""
+    checkpoints = RunFolder(path).checkpoints
+    return max((int(folder.name.removeprefix("step-")) for folder in checkpoints.glob("step-*")), default=-1)
+
+
+def is_writing(path):
+    """Return whether a checkpoint, or a segment for one, is half written."""
+    folder = RunFolder(path).checkpoints
+    return any(path.suffix == ".part" for place in (folder, folder / "segments") for path in place.iterdir())
+
+
+def freeze(process):
+    """Halt the process where it is, and return once it stands still; False if it has ended."""
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        os.kill(process.pid, signal.SIGSTOP)
+        while (state := Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rsplit(") ")[1][0]) not in "ZX":
+            if state == "T":
+                return True
+    return False
+
+
+def kill_after_a_new_checkpoint(process, path, rng, *, while_writing):
+    """Kill the process; return whether it was writing then, or None if it came to its end before."""
+    before = newest_step(path)
+    while newest_step(path) <= before:
+        if not process.is_alive():
+            return None
+        time.sleep(POLL_SECONDS)
+    pause = rng.uniform(0, LONGEST_PAUSE_SECONDS if while_writing else 1.5 * 60 * SAVING["checkpoint_every_minutes"])
+    while process.is_alive():
+        if while_writing and not is_writing(path):
+            time.sleep(POLL_SECONDS)
+            continue
+        time.sleep(pause)
+        if not freeze(process):
+            return None
+        writing = is_writing(path)
+        if writing or not while_writing:
+            process.kill()
+            return writing
+        os.kill(process.pid, signal.SIGCONT)
+        pause /= 2
+    return None
+
+
+def test_a_run_killed_again_and_again_comes_out_as_one_never_killed(tmp_path, sized):
+    settings, wanted = SETTINGS | {"max_episodes": sized(200, 2000)}, sized(3, 100)
+    expected = train_unbroken(settings, tmp_path / "unbroken")
+    rng = random.Random(7)
+    kills, while_writing, runs = 0, 0, 0
+    while kills < wanted:
+        path, newest = tmp_path / f"killed-{runs}", -1
+        runs += 1
+        assert runs <= wanted, "runs end before they can be killed"
+        while True:
+            process = begin_leg(settings, path, saving=SAVING)
+            writing = None
+            if kills < wanted:
+                writing = kill_after_a_new_checkpoint(process, path, rng, while_writing=kills % 3 != 2)
+            leg = end_leg(process)
+            assert (leg.error, leg.warned) == (None, [])
+            assert (-1 if leg.resumed_from is None else leg.resumed_from) == newest
+            if writing is None:
+                break
+            newest = newest_step(path)
+            kills, while_writing = kills + 1, while_writing + writing
+        assert leg.exit_code == 0
+        assert results(path) == expected
+    print(f"{kills} kills of {runs} runs, {while_writing} while a checkpoint was being written")
+    assert while_writing >= FEWEST_WHILE_WRITING * kills
