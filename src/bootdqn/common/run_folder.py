@@ -94,6 +94,8 @@ def find_runs(root: Path) -> list[RunFolder]:
 def read_json_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in `path`, or raise a `DamagedFileError` that names it."""
     try:
+        if not path.is_file():  # a pipe or a device may have no end
+            raise ValueError("not a file")
         if path.stat().st_size > MAX_JSON_BYTES:
             raise ValueError(f"larger than {MAX_JSON_BYTES:,} bytes")
         value = json.loads(path.read_text(encoding="utf-8"))

@@ -212,7 +212,8 @@ def _note_resumption(folder: RunFolder, config: TrainConfig[Any], step: int, not
     known = read_json_object(folder.provenance) if folder.provenance.exists() else {}
     entry = {"step": step, "not_exact": not_exact, **provenance(config.run.threads)}
     known["exact"] = known.get("exact", True) and not not_exact
-    known["resumed"] = [*known.get("resumed", []), entry]
+    before = known.get("resumed")
+    known["resumed"] = [*(before if isinstance(before, list) else []), entry]
     write_json_atomically(folder.provenance, known)
 
 
