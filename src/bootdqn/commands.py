@@ -140,13 +140,15 @@ class Demo:
         return outcome.stop_exit_code or (1 if missing else 0)
 
     def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
-        """Show why one of the agents chose its actions: the last strategy's first run at the largest size."""
-        from bootdqn.common.run_folder import RunFolder
+        """Show why an agent chose its actions halfway through its training: the last strategy's at the largest size."""
         from bootdqn.inspector.inspect import inspect_run
+        from bootdqn.inspector.recording import snapshots
 
         wanted = [run for run in runs if run.config.env.size == max(self.sizes) and run.config.run.seed == 0]
-        if RunFolder(self.out / wanted[-1].name).weights.exists():
-            console.print(inspect_run(self.out / wanted[-1].name, self.out / "inspect.html", episodes=3))
+        path = self.out / wanted[-1].name
+        steps = list(snapshots(path))
+        if steps:  # folders of results keep none
+            console.print(inspect_run(path, self.out / "inspect.html", checkpoint=str(steps[-1]), episodes=3))
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,9 @@ class Maps(NamedTuple):
 
 
 def deep_sea_maps(path: Path, strategy: str | None, seed: int, weights: Path | None) -> list[Maps]:
-    """Return the maps at every snapshot of the run, and at its last weights."""
-    files: list[Path | None] = [*snapshots(path).values(), weights]
+    """Return the maps at every snapshot of the run, at its last weights, and at `weights` if they are others."""
+    files: list[Path | None] = [*snapshots(path).values(), None]
+    files += [] if weights is None else [weights]
     found: dict[int, Maps] = {}
     for file in files:
         player = Player(path, file, strategy)
