@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bootdqn.common.algorithms import algorithm
+from bootdqn.common.algorithms import algorithm, on_atari
 from bootdqn.experiments.cost import longest_steps
 from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
@@ -89,9 +89,11 @@ def shown(display: Display, console: Console) -> Iterator[None]:
 def label_of(planned: PlannedRun) -> str:
     """Name a run for people."""
     config = planned.config
-    where = f"N = {config.env.label}" if config.env.kind == "deep-sea" else config.env.label
-    heads = "" if config.env.kind == "deep-sea" else f", K = {config.network.num_heads}"
-    return f"{algorithm(config.actor.strategy).label}, {where}{heads}, seed {config.run.seed}"
+    strategy, seed = config.actor.strategy, config.run.seed
+    if config.env.kind == "deep-sea":
+        return f"{algorithm(strategy).label}, N = {config.env.label}, seed {seed}"
+    look = on_atari(strategy) if config.env.kind == "atari" else algorithm(strategy)
+    return f"{look.label}, {config.env.label}, K = {config.network.num_heads}, seed {seed}"
 
 
 def result_of(end: Ended) -> str:
