@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.random_streams import random_stream
@@ -17,11 +16,10 @@ from bootdqn.envs.make import Environment, for_evaluation, make_environment, spe
 from bootdqn.exploration.information import evoi, gain
 from bootdqn.exploration.strategies import Evoi, Gain, Greedy, Strategy, Ucb, parse_strategy
 from bootdqn.exploration.voting import vote, vote_diversity
-from bootdqn.networks.ensemble import Ensemble
 from bootdqn.training.config import TrainConfig
 from bootdqn.training.run import read_run_config
 from bootdqn.training.threads import pinned_threads
-from bootdqn.training.weights import load_ensemble
+from bootdqn.training.weights import load_ensemble, q_values_of
 
 METHODS = ("BootDQN", "BootDQN-UCB", "BootDQN-Gain", "BootDQN-EVOI", "vote")
 """Whose choice is shown beside what was done."""
@@ -169,13 +167,6 @@ class Player:
         if hasattr(unwrapped, "get_action_meanings"):
             return tuple(str(name) for name in unwrapped.get_action_meanings())
         return tuple(str(action) for action in range(int(self.environment.action_space.n)))  # type: ignore[attr-defined]
-
-
-def q_values_of(ensemble: Ensemble, observation: Array) -> Array:
-    """Return Q-values (B, K, A) of observations (B, ...)."""
-    with torch.inference_mode():
-        q: Array = ensemble(torch.from_numpy(np.ascontiguousarray(observation))).numpy()
-    return q
 
 
 def find_weights(path: Path, checkpoint: str | None) -> Path | None:

@@ -1,11 +1,11 @@
 """Evaluate a run from its folder alone, finished or still running, and film it on request."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.random_streams import random_stream
@@ -13,11 +13,10 @@ from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
 from bootdqn.envs.make import for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteRule
-from bootdqn.networks.ensemble import Ensemble
 from bootdqn.training.evaluation import Evaluation, evaluate
 from bootdqn.training.run import read_run_config
 from bootdqn.training.threads import pinned_threads
-from bootdqn.training.weights import load_ensemble
+from bootdqn.training.weights import load_ensemble, q_values_of
 
 STEPS_A_SECOND = 15
 
@@ -32,7 +31,7 @@ def assess(
     film = _Film(video, environment.render) if video else None
     with pinned_threads(config.run.threads):
         found = evaluate(
-            _q_values_of(ensemble),
+            partial(q_values_of, ensemble),
             environment,
             episodes=episodes,
             max_steps=max_steps,
@@ -44,15 +43,6 @@ def assess(
     if film:
         film.close()
     return found, step
-
-
-def _q_values_of(ensemble: Ensemble) -> Callable[[Array], Array]:
-    def q_values(observation: Array) -> Array:
-        with torch.inference_mode():
-            q: Array = ensemble(torch.from_numpy(np.ascontiguousarray(observation))).numpy()
-        return q
-
-    return q_values
 
 
 class _Film:
