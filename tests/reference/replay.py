@@ -49,6 +49,19 @@ class NaiveReplay:
             if entry is not None and place >= min(entry.step, self._history)
         ]
 
+    def ahead(self, transition: Transition, n_step: int, discount: float) -> tuple[float, float, np.ndarray]:
+        """Return up to `n_step` rewards added up, what the value after them is worth, and what is seen then."""
+        entries = next(entries for entries in self._entries if any(entry is transition for entry in entries))
+        place = next(place for place, entry in enumerate(entries) if entry is transition)
+        total, worth, last = 0.0, 1.0, transition
+        for entry in entries[place : place + n_step]:
+            if entry is None:
+                break
+            total, worth, last = total + worth * entry.reward, worth * discount, entry
+            if entry.terminated:
+                return total, 0.0, last.next_observation
+        return total, worth, last.next_observation
+
     def begin_episode(self, env: int, observation: Any) -> None:
         """Remember where the next transition starts."""
         self._current[env] = np.array(observation)

@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bootdqn.common.specs import BoxSpec, DiscreteSpec
-from bootdqn.replay.ring import RingReplay
-from reference.replay import NaiveReplay
+from reference.replay_drive import DISCOUNT, ENDS, Drive
 
-DISCOUNT = 0.97
 SPECS = (
     DiscreteSpec(1_000_000),
     BoxSpec((2, 3), np.dtype(np.uint8)),
@@ -22,106 +20,6 @@ SPECS = (
     BoxSpec((2, 1, 5), np.dtype(np.uint8), stacked=True),
     BoxSpec((1, 2, 2), np.dtype(np.uint8), stacked=True),
 )
-ENDS = {"none": (False, False), "terminated": (True, False), "truncated": (False, True), "both": (True, True)}
-
-
-class Impatient(np.random.Generator):
-    """A generator that refuses to be asked for ever, as it would be for slots that are never drawn."""
-
-    patience = 1000
-
-    def integers(self, *args, **kwargs):
-        self.patience -= 1
-        assert self.patience > 0, "drawn again and again"
-        return super().integers(*args, **kwargs)
-
-
-class Drive:
-    """Gives the ring and the naive replay the same random transitions; rewards count up, so each names its transition.
-
-    Observations are handed over in one buffer that is overwritten afterwards, as some environments do.
-    """
-
-    def __init__(self, spec=SPECS[0], *, capacity, num_envs=1, num_heads=3):
-        self.ring = RingReplay(spec, capacity=capacity, num_heads=num_heads, discount=DISCOUNT, num_envs=num_envs)
-        self.stacked = isinstance(spec, BoxSpec) and spec.stacked
-        self.naive = NaiveReplay(capacity, num_envs, spec.shape[0] - 1 if self.stacked else 0)
-        self.capacity, self.num_envs = capacity, num_envs
-        self.rng = np.random.default_rng(5)
-        self.added = 0
-        self._spec = spec
-        self._num_heads = num_heads
-        self._between_episodes = [True] * num_envs
-        self._places = {}
-        self._stack = [None] * num_envs
-
-    def observe(self, env):
-        """Return a new random observation; one of frames continues the stack of its episode."""
-        if not self.stacked:
-            return random_observation(self._spec, self._spec.shape, self.rng)
-        frame = random_observation(self._spec, (1, *self._spec.shape[1:]), self.rng)
-        first = self._between_episodes[env]
-        frames = [frame] * self._spec.shape[0] if first else [self._stack[env][1:], frame]
-        self._stack[env] = np.concatenate(frames)
-        return self._stack[env].copy()
-
-    def operate(self, env, end="none"):
-        """Begin an episode where none is under way, otherwise take a step that ends as `end` says."""
-        observation = self.observe(env)
-        if self._between_episodes[env]:
-            for replay in (self.ring, self.naive):
-                replay.begin_episode(env, observation)
-            self._between_episodes[env] = False
-        else:
-            terminated, truncated = ENDS[end]
-            mask = self.rng.random(self._num_heads) < 0.5
-            step = (int(self.rng.integers(5)), float(self.added), observation, mask)
-            for replay in (self.ring, self.naive):
-                replay.add(env, *step, terminated=terminated, truncated=truncated)
-            self.added += 1
-            self._between_episodes[env] = terminated or truncated
-            mask[...] = ~mask
-        observation[...] = 0
-
-    def episodes(self, env, *lengths_and_ends):
-        for length, end in lengths_and_ends:
-            for step in range(-1, length):
-                self.operate(env, end if step == length - 1 else "none")
-
-    def check(self):
-        """Sample every transition many times over, and compare the ring with the naive replay in all it shows."""
-        expected = {transition.reward: transition for transition in self.naive.transitions()}
-        assert len(self.ring) == len(expected) <= self.capacity
-        if not expected:
-            with pytest.raises(ValueError, match="no transition yet"):
-                self.ring.sample(1, self.rng)
-            return
-        batch = self.ring.sample(40 * len(expected), Impatient(np.random.PCG64(self.added)))
-        rewards = batch.reward.tolist()
-        assert set(rewards) == set(expected)
-        same = [expected[reward] for reward in rewards]
-        np.testing.assert_array_equal(batch.observation, [transition.observation for transition in same])
-        np.testing.assert_array_equal(batch.mask, [transition.mask for transition in same])
-        np.testing.assert_array_equal(batch.action, [transition.action for transition in same])
-        terminated = np.array([transition.terminated for transition in same])
-        np.testing.assert_array_equal(batch.discount, np.where(terminated, 0, np.float32(DISCOUNT)))
-        after = np.array([transition.next_observation for transition in same])
-        np.testing.assert_array_equal(batch.next_observation[~terminated], after[~terminated])
-        np.testing.assert_array_equal(batch.weight, 1)
-        self._check_places(list(zip(rewards, batch.slot.tolist(), strict=True)))
-
-    def _check_places(self, places):
-        """Each transition stands in one slot that no other has, and never moves."""
-        places = set(places)
-        assert len(places) == len(dict(places)) == len({slot for _, slot in places})
-        assert all(self._places.setdefault(reward, slot) == slot for reward, slot in places)
-
-
-def random_observation(spec, shape, rng):
-    if np.issubdtype(spec.dtype, np.floating):
-        return np.asarray(rng.normal(size=shape), spec.dtype)
-    limits = {np.dtype(np.bool_): 2, np.dtype(np.int64): 1_000_000}
-    return np.asarray(rng.integers(0, limits.get(spec.dtype, 200), shape), spec.dtype)
 
 
 # The same operations
@@ -131,7 +29,8 @@ def random_observation(spec, shape, rng):
 def drives(draw):
     num_envs = draw(st.integers(1, 4))
     capacity = draw(st.integers(num_envs, 14))
-    return Drive(draw(st.sampled_from(SPECS)), capacity=capacity, num_envs=num_envs, num_heads=draw(st.integers(1, 5)))
+    spec, num_heads, n_step = draw(st.sampled_from(SPECS)), draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    return Drive(spec, capacity=capacity, num_envs=num_envs, num_heads=num_heads, n_step=n_step)
 
 
 @settings(max_examples=150)
@@ -148,7 +47,7 @@ def test_every_transition_that_must_be_there_is_sampled_whole_and_no_other(drive
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 @pytest.mark.parametrize("capacity", [1, 2, 3, 7])
 def test_every_state_of_a_small_ring_is_right_over_several_rounds(spec, capacity):
-    drive = Drive(spec, capacity=capacity)
+    drive = Drive(spec, capacity=capacity, n_step=3)
     ends = ["none", "none", "truncated", "terminated", "none", "both", "truncated", "none"]
     for operation in range(60):
         drive.operate(0, ends[operation % len(ends)] if operation % 5 else "none")

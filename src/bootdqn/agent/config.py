@@ -39,6 +39,8 @@ class LearnerConfig:
     """Step size of Adam."""
     discount: float = 0.99
     """What a reward one step later is worth."""
+    n_step: int = 1
+    """The most rewards that are added up before the value of what follows is estimated."""
     loss: LossKind = "squared"
     """Loss of a TD error; huber has delta 1."""
     learning_starts: int = 128
@@ -57,7 +59,7 @@ class LearnerConfig:
     """bf16 multiplies in bfloat16 beside float32 master weights: faster where the processor has instructions for it."""
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "learning_starts", "update_every", "target_every"):
+        for name in ("batch_size", "learning_starts", "update_every", "target_every", "n_step"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")

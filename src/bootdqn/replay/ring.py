@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.common.specs import Array, Batch, ObservationSpec
+from bootdqn.replay.priorities import Priorities, importance_weights
 from bootdqn.replay.stores import like, make_store
 
 SEGMENT_SLOTS = 4096
@@ -21,7 +22,7 @@ SEGMENT_SLOTS = 4096
 
 
 class RingReplay:
-    """Uniform replay of at most `capacity` transitions from `num_envs` environments."""
+    """Replay of at most `capacity` transitions from `num_envs` environments, drawn uniformly or by priority."""
 
     def __init__(
         self,
@@ -31,6 +32,8 @@ class RingReplay:
         num_heads: int,
         discount: float,
         num_envs: int = 1,
+        n_step: int = 1,
+        alpha: float | None = None,
     ) -> None:
         """Make an empty ring.
 
@@ -40,6 +43,8 @@ class RingReplay:
             num_heads: K, the width of a mask.
             discount: What a value one step later is worth, unless the transition was terminated.
             num_envs: How many environments write, each into its own ring.
+            n_step: The most steps whose rewards a sample adds up before it bootstraps.
+            alpha: How much errors tell in the drawing, from 0 to 1; None draws uniformly.
         """
         if capacity < num_envs:
             raise ValueError(
@@ -47,7 +52,7 @@ class RingReplay:
             )
         self._slots = capacity // num_envs + 1
         total = num_envs * self._slots
-        self._discount = np.float32(discount)
+        self._powers = np.asarray([discount**step for step in range(n_step + 1)], np.float32)
         self._store = make_store(observation, total)
         self._age = np.zeros(total, np.uint8)
         self._action = np.zeros(total, np.int32)
@@ -55,6 +60,7 @@ class RingReplay:
         self._terminated = np.zeros(total, np.bool_)
         self._mask = np.zeros((total, num_heads), np.bool_)
         self._sampleable = np.zeros(total, np.bool_)
+        self._priorities = None if alpha is None else Priorities(total, alpha)
         self._newest = np.arange(num_envs) * self._slots
         self._reached = 0
         self._size = 0
@@ -95,8 +101,7 @@ class RingReplay:
         self._terminated[slot] = terminated
         self._mask[slot] = mask
         self._num_writes[slot // SEGMENT_SLOTS] += 1
-        self._sampleable[slot] = True
-        self._size += 1
+        self._admit(slot)
         following = self._after(slot)
         self._open(env, following)
         if not terminated:
@@ -104,21 +109,34 @@ class RingReplay:
             if truncated:
                 self.cut_episode(env)
 
-    def sample(self, batch_size: int, rng: np.random.Generator) -> Batch:
-        """Draw `batch_size` stored transitions, uniformly and with replacement."""
+    def sample(self, batch_size: int, rng: np.random.Generator, beta: float = 0.0) -> Batch:
+        """Draw `batch_size` stored transitions with replacement, uniformly or by priority.
+
+        Where that is by priority, the weights undo a part `beta` of it, from 0 to 1.
+        """
         if not self._size:
             raise ValueError("the replay holds no transition yet: add some before sampling")
-        slot = self._draw(batch_size, rng)
+        if self._priorities is None:
+            slot, weight = self._draw(batch_size, rng), np.ones(batch_size, np.float32)
+        else:
+            slot, probability = self._priorities.draw(batch_size, rng)
+            weight = importance_weights(probability, self._size, beta)
+        reward, discount, last = self._look_ahead(slot)
         return Batch(
             observation=self._read(slot),
             action=self._action[slot].astype(np.int64),
-            reward=self._reward[slot],
-            discount=np.where(self._terminated[slot], np.float32(0), self._discount),
-            next_observation=self._read(self._after(slot)),
+            reward=reward,
+            discount=discount,
+            next_observation=self._read(self._after(last)),
             mask=self._mask[slot],
-            weight=np.ones(batch_size, np.float32),
+            weight=weight,
             slot=slot,
         )
+
+    def change_priorities(self, slot: Array, error: Array) -> None:
+        """Tell how wrong the heads were (B,) about the transitions at `slot` (B,); uniform drawing does not mind."""
+        if self._priorities is not None:
+            self._priorities.change(slot, error)
 
     @property
     def segment_versions(self) -> list[int]:
@@ -140,23 +158,27 @@ class RingReplay:
         self._num_writes[index] = version
 
     def get_state(self) -> dict[str, Array]:
-        """Return what belongs to no segment: where each environment writes, and what can be sampled."""
-        return {
+        """Return what belongs to no segment: where each environment writes, what can be sampled, and how likely."""
+        state: dict[str, Array] = {
             "newest": self._newest.copy(),
             "reached": np.asarray(self._reached, np.int64),
             "sampleable": np.packbits(self._sampleable),
         }
+        return state if self._priorities is None else state | self._priorities.get_state()
 
     def set_state(self, state: dict[str, Array]) -> None:
         """Put back what `get_state` returned, the segments being set already; a ValueError if it cannot be that."""
         expected = self.get_state()
-        newest, reached, sampleable = (like(state, name, array) for name, array in expected.items())
+        checked = {name: like(state, name, array) for name, array in expected.items()}
+        newest, reached, sampleable = checked["newest"], checked["reached"], checked["sampleable"]
         starts = np.arange(len(newest)) * self._slots
         if (newest < starts).any() or (newest >= starts + self._slots).any() or not 0 <= int(reached) <= self._slots:
             raise ValueError("the replay's positions lie outside of its rings")
         held = np.unpackbits(sampleable, count=len(self._sampleable)).astype(np.bool_)
         if held.reshape(len(newest), self._slots)[:, int(reached) :].any() or held[newest].any():
             raise ValueError("the replay would sample what was never stored")
+        if self._priorities is not None:
+            self._priorities.set_state(checked["priorities"], float(checked["largest_priority"]), held)
         self._newest[:] = newest
         self._reached = int(reached)
         self._sampleable[:] = held
@@ -181,7 +203,8 @@ class RingReplay:
 
     @property
     def _transition_nbytes(self) -> int:
-        return sum(array.nbytes for array in (*self._transitions().values(), self._sampleable))
+        priorities = 0 if self._priorities is None else self._priorities.nbytes
+        return sum(array.nbytes for array in (*self._transitions().values(), self._sampleable)) + priorities
 
     def _transitions(self) -> dict[str, Array]:
         return {
@@ -223,10 +246,37 @@ class RingReplay:
         for distance in range(self._store.history + 1):
             needing = self._moved(slot, distance)
             if self._age[needing] >= distance and self._sampleable[needing]:
-                self._sampleable[needing] = False
-                self._size -= 1
+                self._dismiss(needing)
         self._newest[env] = slot
         self._reached = max(self._reached, slot % self._slots + 1)
+
+    def _admit(self, slot: int) -> None:
+        self._sampleable[slot] = True
+        self._size += 1
+        if self._priorities is not None:
+            self._priorities.admit(slot)
+
+    def _dismiss(self, slot: int) -> None:
+        self._sampleable[slot] = False
+        self._size -= 1
+        if self._priorities is not None:
+            self._priorities.dismiss(slot)
+
+    def _look_ahead(self, slot: Array) -> tuple[Array, Array, Array]:
+        """Follow the transitions at `slot` (B,) for up to n steps, as far as their episodes go and are known.
+
+        Returns:
+            The rewards on the way, discounted and added up; what the value after it is worth, 0 if nothing follows;
+            and the slot of the last transition.
+        """
+        reward, last, steps = self._reward[slot], slot, np.ones(len(slot), np.int64)
+        for power in self._powers[1:-1]:
+            following = self._after(last)
+            goes_on = ~self._terminated[last] & self._sampleable[following]
+            reward = np.where(goes_on, reward + power * self._reward[following], reward)
+            last = np.where(goes_on, following, last)
+            steps = steps + goes_on
+        return reward, np.where(self._terminated[last], np.float32(0), self._powers[steps]), last
 
     def _draw(self, count: int, rng: np.random.Generator) -> Array:
         """Draw slots that have a transition, drawing again where one has none."""

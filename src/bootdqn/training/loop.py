@@ -94,6 +94,8 @@ def make_parts(config: TrainConfig[Any]) -> Parts:
             num_heads=num_heads,
             discount=config.learner.discount,
             num_envs=num_envs,
+            n_step=config.learner.n_step,
+            alpha=config.replay.alpha if config.replay.replay == "prioritized" else None,
         ),
         streams=streams,
         position=Position(
@@ -116,7 +118,7 @@ def begin(parts: Parts) -> None:
 
 
 def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
-    """Train for ever: act, step, store, and when due sample, update, copy to the target (Algorithm 1).
+    """Train for ever: act, step, store, and when due sample, update, prioritise, move the target (Algorithm 1).
 
     It goes on from `parts.position`; parts just made are begun first. Whenever a round is yielded, `parts` are as they
     are between two rounds.
@@ -148,7 +150,9 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
         updates = []
         if here.step >= rules.learning_starts and len(replay):
             for _ in range(times_due(before, here.step, rules.update_every)):
-                updates.append(learner.update(replay.sample(rules.batch_size, sampling)))
+                batch = replay.sample(rules.batch_size, sampling, config.replay.beta_at(here.step))
+                updates.append(learner.update(batch))
+                replay.change_priorities(batch.slot, updates[-1].td_error)
                 here.learning = True
         if rules.target_every and times_due(before, here.step, rules.target_every):
             learner.update_target()
