@@ -8,6 +8,7 @@ registers `bootdqn/DeepSea-v0` with Gymnasium.
 from bootdqn.envs.registration import register_environments
 from bootdqn.exploration.information import evoi, gain, ids, information_gain, ucb
 from bootdqn.exploration.strategies import (
+    Boltzmann,
     Evoi,
     Gain,
     Greedy,
@@ -23,6 +24,7 @@ from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversit
 __version__ = "0.1.0"
 
 __all__ = [
+    "Boltzmann",
     "Evoi",
     "Gain",
     "Greedy",
