@@ -2,7 +2,7 @@
 
 The formulas (`gain`, `evoi`, `ucb`, `ids`, `information_gain`, `vote`, `vote_diversity`) take Q-values of shape
 (..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strategies put them to work. Importing this package also
-registers `bootdqn/DeepSea-v0` with Gymnasium.
+registers `bootdqn/DeepSea-v0` and `bootdqn/TwoPaths-v0` with Gymnasium.
 """
 
 from bootdqn.envs.registration import register_environments
