@@ -34,8 +34,8 @@ def continue_both(learner, resumed, batches, copy_after=None):
     for number, batch in enumerate(batches):
         assert_equal_results(resumed.update(batch), learner.update(batch))
         if number == copy_after:
-            learner.copy_to_target()
-            resumed.copy_to_target()
+            learner.update_target()
+            resumed.update_target()
     assert_equal_states(copy_of_state(resumed), copy_of_state(learner))
 
 
@@ -51,7 +51,7 @@ def test_a_restored_learner_continues_bit_for_bit(kind, hidden_sizes):
     batches = [random_batch(rng, spec, 3, 16) for _ in range(20)]
     for batch in batches[:7]:
         learner.update(batch)
-    learner.copy_to_target()
+    learner.update_target()
     resumed.set_state(copy_of_state(learner))
     continue_both(learner, resumed, batches[7:], copy_after=4)
 
@@ -76,11 +76,11 @@ def test_restoring_into_a_learner_with_a_history_forgets_it(kind, steps):
     rng = np.random.default_rng(3)
     for _ in range(5):
         used.update(random_batch(rng, spec, 3, 16))
-    used.copy_to_target()
+    used.update_target()
     used.update(random_batch(rng, spec, 3, 16))
     for _ in range(steps):
         learner.update(random_batch(rng, spec, 3, 16))
-    learner.copy_to_target()
+    learner.update_target()
     used.set_state(copy_of_state(learner))
     assert_equal_states(used.get_state(), copy_of_state(learner))
     continue_both(learner, used, [random_batch(rng, spec, 3, 16) for _ in range(4)], copy_after=1)
@@ -95,7 +95,7 @@ def test_a_state_that_was_set_is_copied(kind):
     kept = {name: value.copy() for name, value in state.items()}
     learner.set_state(state)
     learner.update(random_batch(rng, spec, 3, 16))
-    learner.copy_to_target()
+    learner.update_target()
     assert_equal_states(state, kept)
     for value in state.values():
         value[...] = 0
@@ -130,7 +130,7 @@ def test_state_passes_from_one_learner_to_the_other_and_back():
     for giver, taker in ((tabular, autograd), (autograd, tabular), (tabular, autograd)):
         for _ in range(3):
             giver.update(random_batch(rng, spec, 3, 16))
-        giver.copy_to_target()
+        giver.update_target()
         giver.update(random_batch(rng, spec, 3, 16))
         state = giver.get_state()
         taker.set_state(state)
@@ -161,7 +161,7 @@ def test_targets_stay_until_they_are_copied(kind):
         learner.update(random_batch(rng, spec, 3, 16))
     for name, value in start.items():
         np.testing.assert_array_equal(copy_of_state(learner)[name], value)
-    learner.copy_to_target()
+    learner.update_target()
     state = copy_of_state(learner)
     for name, value in start.items():
         np.testing.assert_array_equal(state[name], state[name.replace("target", "online")])
@@ -231,5 +231,5 @@ def test_both_learners_find_the_same_along_a_hundred_updates(loss, seed):
         losses.append(expected.head_loss.mean())
         if step % 10 == 9:
             for learner in both:
-                learner.copy_to_target()
+                learner.update_target()
     assert np.mean(losses[-10:]) < np.mean(losses[:10]) / 20  # they learned something meanwhile

@@ -103,7 +103,7 @@ def test_an_update_finds_the_losses_and_gradients_and_takes_the_step_of_the_slow
         batch = case.change(random_batch(rng, spec, num_heads, case.size, **case.batch))
         assert_same_update(learner, slow, batch)
         if step == 1:
-            learner.copy_to_target()
+            learner.update_target()
 
 
 @settings(max_examples=25)

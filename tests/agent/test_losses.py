@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.agent.losses import double_q_targets, head_losses, mean_owned_error, taken_values
+from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
 
 
 def tensor(values):
@@ -26,18 +26,18 @@ def rule(kind, error):
 def test_the_online_values_choose_the_action_that_the_target_values_rate():
     online = tensor([[[1, 5, 2], [9, 0, 3]]])
     target = tensor([[[100, 20, 300], [7, 800, 900]]])
-    targets = double_q_targets(tensor([0.5]), tensor([0.25]), online, target)
+    targets = q_targets(tensor([0.5]), tensor([0.25]), online, target)
     assert targets.tolist() == [[0.5 + 0.25 * 20, 0.5 + 0.25 * 7]]
 
 
 def test_a_terminated_transition_is_worth_its_reward_alone():
     q = tensor([[[1, 2]], [[3, 4]]])
-    assert double_q_targets(tensor([6, 7]), tensor([0, 1]), q, q).tolist() == [[6], [11]]
+    assert q_targets(tensor([6, 7]), tensor([0, 1]), q, q).tolist() == [[6], [11]]
 
 
 def test_a_tie_goes_to_the_lowest_action():
     online, target = tensor([[[2, 2, 1]]]), tensor([[[10, 20, 30]]])
-    assert double_q_targets(tensor([0]), tensor([1]), online, target).item() == 10
+    assert q_targets(tensor([0]), tensor([1]), online, target).item() == 10
 
 
 def test_the_value_of_an_action_is_taken_from_every_head():
@@ -51,7 +51,7 @@ def test_targets_and_taken_values_are_those_of_a_loop(seed, B, K, A):
     online, target = rng.integers(-3, 4, (2, B, K, A)).astype(np.float32)  # many ties
     reward, discount = rng.integers(-2, 3, B).astype(np.float32), rng.choice([0, 0.5], B).astype(np.float32)
     action = rng.integers(0, A, B)
-    targets = double_q_targets(*map(torch.from_numpy, (reward, discount, online, target)))
+    targets = q_targets(*map(torch.from_numpy, (reward, discount, online, target)))
     taken = taken_values(torch.from_numpy(online), torch.from_numpy(action))
     assert targets.shape == taken.shape == (B, K)
     for b in range(B):

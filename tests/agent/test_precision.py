@@ -62,7 +62,7 @@ def test_a_state_carried_over_goes_on_to_the_last_bit(spec):
     for count, batch in enumerate(first):
         learner.update(batch)
         if count == 2:
-            learner.copy_to_target()
+            learner.update_target()
     state = {name: value.copy() for name, value in learner.get_state().items()}
     other = make(spec, "bf16")
     other.set_state(state)

@@ -32,10 +32,10 @@ class Kind:
         observation = DiscreteSpec(num_values) if self.discrete else BoxSpec(shape, np.dtype(np.float32))
         return EnvSpec(observation, num_actions)
 
-    def make(self, spec, *, num_heads=3, hidden_sizes=(7, 5), seed=0, **config):
+    def make(self, spec, *, num_heads=3, hidden_sizes=(7, 5), seed=0, prior_scale=0.0, **config):
         """Return a learner with drawn parameters and no history. A shared ensemble gets one more layer, its torso."""
         widths = (*hidden_sizes, 6) if self.ensemble == "shared" else hidden_sizes
-        network = NetworkConfig(num_heads, self.ensemble, widths)
+        network = NetworkConfig(num_heads, self.ensemble, widths, prior_scale)
         return self.learner(LearnerConfig(**config), make_ensemble(network, spec, np.random.default_rng(seed)))
 
 
@@ -56,8 +56,7 @@ def copy_of_state(learner):
 def slow_learner(learner, spec, config):
     """Return the slow learner in the state of `learner`."""
     num_values = spec.observation.num_values if isinstance(spec.observation, DiscreteSpec) else None
-    loss, rate = config.get("loss", "squared"), config.get("learning_rate", 1e-3)
-    return SlowLearner(learner.get_state(), num_values=num_values, loss=loss, learning_rate=rate)
+    return SlowLearner(learner.get_state(), num_values=num_values, **config)
 
 
 def assert_same_update(learner, slow, batch, *, learning_rate=1e-3):

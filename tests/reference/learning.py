@@ -4,6 +4,8 @@ Everything is computed in double precision from explicit vectors (one-hot for di
 differs from a library in single precision is that library's rounding. Written from the protocol:
 
 - target of head h: `r + discount * Qtarget_h(s', argmax_a Q_h(s', a))`, nothing added after a terminated transition;
+  without double Q-learning the target network also chooses the action;
+- a prior, if the state has one, is added to what any network says, times its scale;
 - loss of head h: sum over the transitions it owns of `weight * loss(td)`, over `max(1, how many it owns)`;
 - loss of the ensemble: mean over heads; one step of PyTorch's Adam with its default settings.
 
@@ -46,9 +48,15 @@ class SlowLearner:
         num_values: How many discrete observations there are, or None for arrays.
         loss: `"squared"` or `"huber"`.
         learning_rate: Step size of Adam.
+        prior_scale: What the prior is multiplied by; 0 where there is none.
+        double_q: Whether the online networks choose the next action.
+        target_rate: How far the target networks move towards the online ones.
     """
 
-    def __init__(self, state, *, num_values, loss="squared", learning_rate=1e-3):
+    def __init__(
+        self, state, *, num_values, loss="squared", learning_rate=1e-3, prior_scale=0.0, double_q=True, target_rate=1.0
+    ):
+        self._prior_scale, self._double_q, self._target_rate = prior_scale, double_q, target_rate
         self._num_values = num_values
         self._loss = loss
         names = [name.removeprefix("online.") for name in state if name.startswith("online.")]
@@ -56,6 +64,7 @@ class SlowLearner:
         self._head_layers = _layers(names, "heads")
         self._num_heads = len(state[f"online.{self._head_layers[-1]}.bias"])
         self._online = self._build(state)
+        self._prior = self._build(state) if prior_scale else None
         self._target = copy.deepcopy(self._online)
         parameters = [parameter for network in self._online for parameter in network.parameters()]
         self._adam = torch.optim.Adam(_unique(parameters), lr=learning_rate, fused=False, foreach=False)
@@ -64,14 +73,14 @@ class SlowLearner:
     def q_values(self, observation, networks=None):
         """Return Q-values (B, K, A) of observations (B, ...)."""
         x = self._vectors(observation)
-        return torch.stack([network(x) for network in networks or self._online], dim=1)
+        return torch.stack([self._say(networks or self._online, k, x) for k in range(self._num_heads)], dim=1)
 
     def update(self, batch):
         """Take one step; return head losses (K,) and mean absolute TD errors over the owners (B,)."""
         losses, errors = [], [[] for _ in batch.action]
         x = self._vectors(batch.observation)
         for k in range(self._num_heads):
-            q = self._online[k](x)
+            q = self._say(self._online, k, x)
             goals = self._goals(k, batch)
             loss, owned = 0 * q.sum(), 0
             for b in np.flatnonzero(batch.mask[:, k]):
@@ -85,22 +94,35 @@ class SlowLearner:
         self._adam.step()
         return np.array([loss.item() for loss in losses]), np.array([np.mean(e) if e else 0.0 for e in errors])
 
-    def copy_to_target(self):
-        """Make the target networks equal to the online ones."""
+    def update_target(self):
+        """Move the target networks towards the online ones."""
+        moved, rate = [], self._target_rate  # all before any is put in place: heads may share a torso
         for target, online in zip(self._target, self._online, strict=True):
-            target.load_state_dict(online.state_dict())
+            old, new = target.state_dict(), online.state_dict()
+            moved.append({name: (1 - rate) * old[name] + rate * new[name] for name in old})
+        for target, values in zip(self._target, moved, strict=True):
+            target.load_state_dict(values)
 
     @torch.no_grad()
     def _goals(self, k, batch):
         """Return what head k should have said for each transition."""
         x = self._vectors(batch.next_observation)
-        online, target = self._online[k](x).tolist(), self._target[k](x).tolist()
+        online, target = self._say(self._online, k, x).tolist(), self._say(self._target, k, x).tolist()
         goals = []
         for b in range(len(x)):
-            best = online[b].index(max(online[b]))
+            choosing = online[b] if self._double_q else target[b]
+            best = choosing.index(max(choosing))
             bootstrap = float(batch.discount[b]) * target[b][best] if batch.discount[b] != 0 else 0.0
             goals.append(float(batch.reward[b]) + bootstrap)
         return goals
+
+    def _say(self, networks, k, x):
+        """Return what head k of `networks` says, its prior added."""
+        if self._prior is None:
+            return networks[k](x)
+        with torch.no_grad():
+            prior = self._prior_scale * self._prior[k](x)
+        return networks[k](x) + prior
 
     def _loss_of(self, error):
         if self._loss == "squared":
@@ -132,6 +154,8 @@ class SlowLearner:
             for networks, part in ((self._online, "online"), (self._target, "target")):
                 values = self._read(state, part, k)
                 networks[k].load_state_dict(values)
+            if self._prior is not None:
+                self._prior[k].load_state_dict(self._read(state, "online.prior.ensemble", k))
             first, second = self._read(state, "first_moment", k), self._read(state, "second_moment", k)
             for name, parameter in self._online[k].named_parameters():
                 self._adam.state[parameter] = {

@@ -43,7 +43,7 @@ def spied(settings):
     parts, log = make_parts(settings), []
     parts.environments[0] = Spy(parts.environments[0], log, "step", "reset")
     parts.actor = Spy(parts.actor, log, "act", "draw_head")
-    parts.learner = Spy(parts.learner, log, "q_values", "update", "copy_to_target")
+    parts.learner = Spy(parts.learner, log, "q_values", "update", "update_target")
     parts.replay = Spy(parts.replay, log, "begin_episode", "add", "sample")
     return parts, log
 
@@ -78,7 +78,7 @@ def test_updates_and_target_copies_are_counted_in_environment_steps():
         names = [name for name, *_ in log]
         if "update" in names:
             update_steps.append(round_.step)
-        if "copy_to_target" in names:
+        if "update_target" in names:
             copy_steps.append(round_.step)
         log.clear()
     assert update_steps == [step for step in range(10, 61) if step % 4 == 0]

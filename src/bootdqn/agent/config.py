@@ -47,7 +47,11 @@ class LearnerConfig:
     update_every: int = 1
     """Environment steps from one update to the next."""
     target_every: int | None = None
-    """Environment steps from one copy into the target networks to the next (None: the size of the grid on DeepSea)."""
+    """Environment steps from one change of the target networks to the next (None: the size of the grid on DeepSea)."""
+    target_rate: float = 1.0
+    """How far the target networks then move towards the online ones: 1 copies; try 0.005 with --target-every 1."""
+    double_q: bool = True
+    """Let the online network choose the action that the target network values (double DQN)."""
     engine: Engine = "auto"
     """What computes an update: the compiled kernel for discrete observations, PyTorch's autograd, or the fastest."""
     precision: Precision = "fp32"
@@ -65,3 +69,7 @@ class LearnerConfig:
             raise ValueError(f"--learning-rate must be positive and below 1e35, got {self.learning_rate}")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"--discount must be in [0, 1], got {self.discount}")
+        if not 0 < self.target_rate <= 1:
+            raise ValueError(f"--target-rate must be in (0, 1], got {self.target_rate}")
+        if self.target_rate < 1 and self.precision == "bf16":
+            raise ValueError("--target-rate below 1 needs --precision fp32: bfloat16 would round such small steps away")

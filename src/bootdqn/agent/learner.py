@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bootdqn.agent.config import LearnerConfig
-from bootdqn.agent.losses import double_q_targets, head_losses, mean_owned_error, taken_values
+from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, Batch
 from bootdqn.networks.ensemble import Ensemble
@@ -37,8 +37,8 @@ class Learner(Protocol):
         """Take one gradient step."""
         ...
 
-    def copy_to_target(self) -> None:
-        """Make the target networks equal to the online ones."""
+    def update_target(self) -> None:
+        """Move the target networks towards the online ones, all the way unless the configuration says otherwise."""
         ...
 
     def get_state(self) -> dict[str, Array]:
@@ -64,8 +64,9 @@ class AutogradLearner:
         reduced = config.precision == "bf16"
         self._working = copy.deepcopy(self.online).to(torch.bfloat16) if reduced else self.online
         self._target = copy.deepcopy(self._working).requires_grad_(False)
-        self._optimizer = torch.optim.Adam(self.online.parameters(), lr=config.learning_rate, fused=True)
-        for parameter in self.online.parameters():
+        self._target.prior = self._working.prior
+        self._optimizer = torch.optim.Adam(self.online.learned().values(), lr=config.learning_rate, fused=True)
+        for parameter in self.online.learned().values():
             self._optimizer.state[parameter] = {
                 "step": torch.zeros((), device=self._device),
                 "exp_avg": torch.zeros_like(parameter),
@@ -92,27 +93,30 @@ class AutogradLearner:
         return UpdateResult(losses.detach().cpu().numpy(), errors.cpu().numpy())
 
     def td_errors(self, batch: Batch) -> Tensor:
-        """Return every head's value less its double-DQN target (B, K), float32, differentiable by the value."""
-        next_observation = self._to_device(batch.next_observation)
-        q, next_q = self._working.forward_pair(self._to_device(batch.observation), next_observation)
+        """Return every head's value less its target (B, K), float32, differentiable by the value."""
+        observation, next_observation = self._to_device(batch.observation), self._to_device(batch.next_observation)
         with torch.no_grad():
-            targets = double_q_targets(
-                self._to_device(batch.reward),
-                self._to_device(batch.discount),
-                next_q.float(),
-                self._target(next_observation).float(),
-            )
+            next_target = self._target(next_observation).float()
+        if self._config.double_q:
+            q, next_choosing = self._working.forward_pair(observation, next_observation)
+        else:
+            q, next_choosing = self._working(observation), next_target
+        reward, discount = self._to_device(batch.reward), self._to_device(batch.discount)
+        with torch.no_grad():
+            targets = q_targets(reward, discount, next_choosing.float(), next_target)
         return taken_values(q.float(), self._to_device(batch.action)) - targets
 
-    def copy_to_target(self) -> None:
-        """Make the target networks equal to the online ones."""
-        self._target.load_state_dict(self._working.state_dict())
+    def update_target(self) -> None:
+        """Move the target networks towards the online ones, all the way unless the configuration says otherwise."""
+        with torch.no_grad():
+            for name, target in self._target.learned().items():
+                target.lerp_(self._working.learned()[name], self._config.target_rate)
 
     def get_state(self) -> dict[str, Array]:
-        """Return online and target parameters, Adam's two moments and its step count."""
-        state = {f"online.{name}": value for name, value in self.online.state_dict().items()}
-        state |= {f"target.{name}": value.float() for name, value in self._target.state_dict().items()}
-        for name, parameter in self.online.named_parameters():
+        """Return online, target and prior parameters, Adam's two moments and its step count."""
+        state: dict[str, Tensor] = {f"online.{name}": value for name, value in self.online.state_dict().items()}
+        state |= {f"target.{name}": value.float() for name, value in self._target.learned().items()}
+        for name, parameter in self.online.learned().items():
             adam = self._optimizer.state[parameter]
             state[f"first_moment.{name}"] = adam["exp_avg"]
             state[f"second_moment.{name}"] = adam["exp_avg_sq"]
@@ -123,9 +127,11 @@ class AutogradLearner:
         """Continue exactly from what `get_state` returned."""
         tensors = {name: torch.from_numpy(value.copy()) for name, value in state.items()}
         self.online.load_state_dict(_below("online.", tensors))
-        self._refresh_working_copy()
-        self._target.load_state_dict(_below("target.", tensors))
-        for name, parameter in self.online.named_parameters():
+        if self._working is not self.online:
+            self._working.load_state_dict(self.online.state_dict())
+        for name, target in self._target.learned().items():
+            target.copy_(tensors[f"target.{name}"])
+        for name, parameter in self.online.learned().items():
             self._optimizer.state[parameter] = {
                 "step": tensors["adam_steps"].to(self._device, torch.float32),
                 "exp_avg": tensors[f"first_moment.{name}"].to(self._device),
@@ -134,7 +140,7 @@ class AutogradLearner:
 
     def _refuse_infinite_gradients(self, num_heads: int) -> None:
         """Raise a TrainingError that names the layer, and the head where it has heads, of a gradient not finite."""
-        shared_last = sorted(self._working.named_parameters(), key=lambda named: not named[0].startswith("heads."))
+        shared_last = sorted(self._working.learned().items(), key=lambda named: not named[0].startswith("heads."))
         for name, parameter in shared_last:  # a head's gradient goes on into what all share: the head is to blame
             assert parameter.grad is not None
             of_head = name.startswith("heads.")
@@ -143,7 +149,8 @@ class AutogradLearner:
 
     def _step_optimizer(self) -> None:
         if self._working is not self.online:
-            for master, working in zip(self.online.parameters(), self._working.parameters(), strict=True):
+            masters, copies = self.online.learned().values(), self._working.learned().values()
+            for master, working in zip(masters, copies, strict=True):
                 assert working.grad is not None
                 master.grad = working.grad.float()
         self._optimizer.step()
@@ -151,8 +158,8 @@ class AutogradLearner:
 
     def _refresh_working_copy(self) -> None:
         if self._working is not self.online:
-            masters = [parameter.detach() for parameter in self.online.parameters()]
-            torch._foreach_copy_([parameter.detach() for parameter in self._working.parameters()], masters)
+            masters = [parameter.detach() for parameter in self.online.learned().values()]
+            torch._foreach_copy_([parameter.detach() for parameter in self._working.learned().values()], masters)
 
     def _to_device(self, array: Array) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))

@@ -8,19 +8,20 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def double_q_targets(reward: Tensor, discount: Tensor, next_online: Tensor, next_target: Tensor) -> Tensor:
-    """Return every head's double-DQN target `r + discount * Qtarget_h(s', argmax_a Q_h(s', a))`.
+def q_targets(reward: Tensor, discount: Tensor, next_choosing: Tensor, next_target: Tensor) -> Tensor:
+    """Return every head's target `r + discount * Qtarget_h(s', argmax_a Qchoosing_h(s', a))`.
 
     Args:
         reward: (B,).
         discount: (B,), 0 after a terminated transition.
-        next_online: Online Q-values of the next observations (B, K, A); they choose the action.
+        next_choosing: Q-values of the next observations (B, K, A) that choose the action: the online ones in double
+            DQN, the target ones in DQN.
         next_target: Target Q-values of the same (B, K, A); they value it.
 
     Returns:
         Targets (B, K).
     """
-    chosen = next_online.argmax(dim=-1, keepdim=True)
+    chosen = next_choosing.argmax(dim=-1, keepdim=True)
     value = next_target.gather(-1, chosen)[..., 0]
     return reward[:, None] + discount[:, None] * value
 

@@ -72,15 +72,15 @@ def adam_step(learning_rate: float, step: int, beta1: float = 0.9, beta2: float 
 
 
 @_compiled
-def q_of(weights: Weights, observation: Array, q: Array) -> None:
-    """Write the Q-values (E, K, A) of observations (E,) into `q`."""
+def q_of(weights: Weights, prior_q: Array, observation: Array, q: Array) -> None:
+    """Write the Q-values (E, K, A) of observations (E,), the prior's (K, S, A) added, into `q`."""
     count = observation.shape[0]
     num_heads, _, width1 = weights.table.shape
     layer1 = np.empty((count, width1), _FLOAT)
     layer2 = np.empty((count, weights.hidden.shape[2]), _FLOAT)
     values = np.empty((count, q.shape[2]), _FLOAT)
     for k in range(num_heads):
-        _forward(weights, k, observation, layer1, layer2, values)
+        _forward(weights, prior_q, k, observation, layer1, layer2, values)
         q[:, k] = values
 
 
@@ -88,12 +88,14 @@ def q_of(weights: Weights, observation: Array, q: Array) -> None:
 def update(
     online: Weights,
     target: Weights,
+    prior_q: Array,
     first_moment: Weights,
     second_moment: Weights,
     target_q: Array,
     target_known: Array,
     touched: Array,
     batch: Batch,
+    double_q: bool,
     huber: bool,
     adam: AdamStep,
     head_loss: Array,
@@ -104,12 +106,14 @@ def update(
     Args:
         online: Parameters to learn; changed.
         target: Parameters of the target networks.
+        prior_q: What is added to the Q-values of both (K, S, A).
         first_moment: Adam's running mean of gradients; changed.
         second_moment: Adam's running mean of squared gradients; changed.
         target_q: Target Q-values (K, S, A) known since the last target copy; completed.
         target_known: Which of them are known (K, S), bool; completed.
         touched: Which rows of the table ever had a gradient (K, S), bool; completed.
         batch: The transitions; a next observation is read only where its discount is not 0.
+        double_q: The online networks choose the next action instead of the target networks.
         huber: Huber loss with delta 1 instead of the squared one.
         adam: Adam's numbers for this step.
         head_loss: (K,), written.
@@ -130,10 +134,10 @@ def update(
     q_gradient = np.empty((size, num_actions), _FLOAT)
     td_error[:] = 0
     for k in range(num_heads):
-        _complete_target_q(target, k, batch, rows, layer1, layer2, q, target_q, target_known)
-        learned, count = _distinct_rows(k, batch, rows, place)
-        _forward(online, k, rows[:count], layer1, layer2, q)
-        head_loss[k] = _loss_gradient(k, q, target_q, batch, huber, place, q_gradient[:learned], td_error)
+        _complete_target_q(target, prior_q, k, batch, rows, layer1, layer2, q, target_q, target_known)
+        learned, count = _distinct_rows(k, batch, double_q, rows, place)
+        _forward(online, prior_q, k, rows[:count], layer1, layer2, q)
+        head_loss[k] = _loss_gradient(k, q, target_q, batch, double_q, huber, place, q_gradient[:learned], td_error)
         if not np.isfinite(head_loss[k]):
             head_loss[k + 1 :] = 0
             return INFINITE_LOSS
@@ -156,8 +160,8 @@ def update(
 
 
 @_compiled
-def _forward(weights: Weights, k: int, rows: Array, layer1: Array, layer2: Array, q: Array) -> None:
-    """Pass the observations `rows` through network k; the leading part of each buffer is written."""
+def _forward(weights: Weights, prior_q: Array, k: int, rows: Array, layer1: Array, layer2: Array, q: Array) -> None:
+    """Pass the observations `rows` through network k and add its prior; the leading part of each buffer is written."""
     count = rows.shape[0]
     table, bias1 = weights.table[k], weights.table_bias[k]
     for u in range(count):
@@ -173,11 +177,13 @@ def _forward(weights: Weights, k: int, rows: Array, layer1: Array, layer2: Array
     for u in range(count):
         for a in range(q.shape[1]):
             q[u, a] += weights.output_bias[k, a]
+            q[u, a] += prior_q[k, rows[u], a]
 
 
 @_compiled
 def _complete_target_q(
     target: Weights,
+    prior_q: Array,
     k: int,
     batch: Batch,
     rows: Array,
@@ -196,14 +202,16 @@ def _complete_target_q(
             rows[count] = row
             count += 1
     if count:
-        _forward(target, k, rows[:count], layer1, layer2, q)
+        _forward(target, prior_q, k, rows[:count], layer1, layer2, q)
         for u in range(count):
             target_q[k, rows[u]] = q[u]
 
 
 @_compiled
-def _distinct_rows(k: int, batch: Batch, rows: Array, place: Array) -> tuple[int, int]:
+def _distinct_rows(k: int, batch: Batch, double_q: bool, rows: Array, place: Array) -> tuple[int, int]:
     """List the distinct observations that head k needs, those it learns at first; `place` tells where each stands.
+
+    It needs the next observations only to choose an action there.
 
     Returns:
         How many it learns at, and how many in all.
@@ -216,7 +224,7 @@ def _distinct_rows(k: int, batch: Batch, rows: Array, place: Array) -> tuple[int
             rows[count] = row
             count += 1
     learned = count
-    for b in range(batch.observation.shape[0]):
+    for b in range(batch.observation.shape[0] if double_q else 0):
         row = batch.next_observation[b]
         if batch.mask[b, k] and batch.discount[b] != 0 and place[row] < 0:
             place[row] = count
@@ -231,6 +239,7 @@ def _loss_gradient(
     q: Array,
     target_q: Array,
     batch: Batch,
+    double_q: bool,
     huber: bool,
     place: Array,
     q_gradient: Array,
@@ -252,7 +261,8 @@ def _loss_gradient(
         goal = reward[b]
         if discount[b] != 0:
             row = batch.next_observation[b]
-            goal += discount[b] * target_q[k, row, np.argmax(q[place[row]])]
+            chosen = np.argmax(q[place[row]]) if double_q else np.argmax(target_q[k, row])
+            goal += discount[b] * target_q[k, row, chosen]
         here = place[observation[b]]
         error = q[here, action[b]] - goal
         td_error[b] += abs(error)

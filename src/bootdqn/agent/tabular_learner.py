@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import torch
 
 from bootdqn.agent import tabular_kernel as kernel
 from bootdqn.agent.config import LearnerConfig
@@ -12,6 +13,8 @@ from bootdqn.common.specs import Array, Batch
 from bootdqn.networks.ensemble import Ensemble
 from bootdqn.networks.layers import FanOutTable
 
+ROWS_AT_A_TIME = 4096
+
 
 class TabularLearner:
     """Learns in place in the parameters of a PyTorch ensemble, which stays usable as such."""
@@ -20,6 +23,7 @@ class TabularLearner:
         self._config = config
         self.online = ensemble
         self._target_ensemble = copy.deepcopy(ensemble)
+        self._target_ensemble.prior = None
         self._online = _weights(ensemble)
         self._target = _weights(self._target_ensemble)
         self._first_moment = Weights(*map(np.zeros_like, self._online))
@@ -30,6 +34,8 @@ class TabularLearner:
         self._touched = np.zeros((num_heads, num_values), np.bool_)
         self._target_known = np.zeros((num_heads, num_values), np.bool_)
         self._target_q = np.zeros((num_heads, num_values, self._num_actions), np.float32)
+        self._prior_q = np.zeros_like(self._target_q)
+        self._tabulate_prior()
 
     @staticmethod
     def supports(ensemble: Ensemble) -> bool:
@@ -39,7 +45,7 @@ class TabularLearner:
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E,)."""
         q = np.empty((len(observation), len(self._touched), self._num_actions), np.float32)
-        kernel.q_of(self._online, observation, q)
+        kernel.q_of(self._online, self._prior_q, observation, q)
         return q
 
     def update(self, batch: Batch) -> UpdateResult:
@@ -50,12 +56,14 @@ class TabularLearner:
         status = kernel.update(
             self._online,
             self._target,
+            self._prior_q,
             self._first_moment,
             self._second_moment,
             self._target_q,
             self._target_known,
             self._touched,
             batch,
+            self._config.double_q,
             self._config.loss == "huber",
             kernel.adam_step(self._config.learning_rate, self._steps),
             head_loss,
@@ -64,18 +72,19 @@ class TabularLearner:
         refuse_infinite("loss" if status == kernel.INFINITE_LOSS else "gradient", head_loss)
         return UpdateResult(head_loss, td_error)
 
-    def copy_to_target(self) -> None:
-        """Make the target networks equal to the online ones, and forget what the old ones said."""
+    def update_target(self) -> None:
+        """Move the target networks towards the online ones, as the configuration says, and forget what they said."""
+        rate = np.float32(self._config.target_rate)
         for target, online in zip(self._target, self._online, strict=True):
-            target[:] = online
+            target[:] = online if rate == 1 else target + rate * (online - target)
         self._target_known[:] = False
 
     def get_state(self) -> dict[str, Array]:
-        """Return online and target parameters, Adam's two moments and step count, and the target Q-values known so far.
+        """Return all parameters, Adam's two moments and step count, and the target Q-values known so far.
 
         The last could be computed again, but not to the last bit: the rounding of a product depends on its shape.
         """
-        state = self._named_arrays()
+        state = self._named_arrays() | self._prior_arrays()
         state["adam_steps"] = np.asarray(self._steps, np.int64)
         state["target_q"] = self._target_q
         state["target_known"] = self._target_known
@@ -83,17 +92,18 @@ class TabularLearner:
 
     def set_state(self, state: dict[str, Array]) -> None:
         """Continue exactly from what `get_state` returned, or from the state of an `AutogradLearner`."""
-        for name, array in self._named_arrays().items():
+        for name, array in (self._named_arrays() | self._prior_arrays()).items():
             if state[name].shape != array.shape:
                 raise ValueError(f"{name} has shape {array.shape} here, {state[name].shape} in the state")
             array[:] = state[name]
+        self._tabulate_prior()
         self._steps = int(state["adam_steps"])
         self._target_q[:] = state.get("target_q", 0)
         self._target_known[:] = state.get("target_known", False)
         self._touched[:] = (self._second_moment.table != 0).any(axis=-1) | (self._first_moment.table != 0).any(axis=-1)
 
     def _named_arrays(self) -> dict[str, Array]:
-        names = [name for name, _ in self.online.named_parameters()]
+        names = list(self.online.learned())
         parts = {
             "online": self._online,
             "target": self._target,
@@ -106,7 +116,18 @@ class TabularLearner:
             for name, array in zip(names, weights, strict=True)
         }
 
+    def _prior_arrays(self) -> dict[str, Array]:
+        prior = {} if self.online.prior is None else self.online.prior.state_dict(prefix="online.prior.")
+        return {name: value.numpy() for name, value in prior.items()}
+
+    def _tabulate_prior(self) -> None:
+        """Compute the prior's Q-values of every observation: they never change."""
+        if self.online.prior is not None:
+            for start in range(0, self._prior_q.shape[1], ROWS_AT_A_TIME):
+                rows = torch.arange(start, min(start + ROWS_AT_A_TIME, self._prior_q.shape[1]))
+                self._prior_q[:, rows] = self.online.prior(rows).transpose(0, 1).numpy()
+
 
 def _weights(ensemble: Ensemble) -> Weights:
-    """Return the parameters of `ensemble` as NumPy arrays that share its memory."""
-    return Weights(*(parameter.detach().numpy() for parameter in ensemble.parameters()))
+    """Return the learned parameters of `ensemble` as NumPy arrays that share its memory."""
+    return Weights(*(parameter.detach().numpy() for parameter in ensemble.learned().values()))

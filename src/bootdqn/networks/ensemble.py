@@ -16,16 +16,22 @@ from bootdqn.networks.torsos import Flat, convolutional, hidden_layers, is_image
 class Ensemble(nn.Module):
     """K Q-functions: observations (B, ...) -> Q-values (B, K, A)."""
 
-    def __init__(self, torso: nn.Module, heads: list[BatchedLinear]) -> None:
+    def __init__(self, torso: nn.Module, heads: list[BatchedLinear], prior: "Prior | None" = None) -> None:
         """Put K heads on a torso.
 
         Args:
             torso: What all heads share: observations (B, ...) -> features (B, F), or an index (B,) for a table.
             heads: The layers of the heads, with a ReLU between them; the first one fans out.
+            prior: What is added to each head's Q-values and never learned.
         """
         super().__init__()
         self.torso = torso
         self.heads = nn.ModuleList(heads)
+        self.prior = prior
+
+    def learned(self) -> dict[str, nn.Parameter]:
+        """Return the parameters that learning changes, by name: all but the prior's."""
+        return {name: value for name, value in self.named_parameters() if not name.startswith("prior.")}
 
     def forward(self, observation: Tensor) -> Tensor:
         """Map (B, ...) to (B, K, A)."""
@@ -33,7 +39,7 @@ class Ensemble(nn.Module):
         for layer in self.heads[:-1]:
             x = layer(x).relu()
         q: Tensor = self.heads[-1](x).transpose(0, 1)
-        return q
+        return q if self.prior is None else q + self.prior(observation)
 
     def forward_pair(self, observation: Tensor, next_observation: Tensor) -> tuple[Tensor, Tensor]:
         """Return the Q-values of both, reading the heads' weights once; gradients flow through the first only."""
@@ -44,11 +50,38 @@ class Ensemble(nn.Module):
             x, y = layer.forward_pair(x, y)  # type: ignore[operator]
             x, y = x.relu(), y.relu()
         q, next_q = self.heads[-1].forward_pair(x, y)  # type: ignore[operator]
-        return q.transpose(0, 1), next_q.transpose(0, 1)
+        q, next_q = q.transpose(0, 1), next_q.transpose(0, 1)
+        if self.prior is None:
+            return q, next_q
+        return q + self.prior(observation), next_q + self.prior(next_observation)
+
+
+class Prior(nn.Module):
+    """Randomised prior functions (Osband et al. 2018): K random Q-functions that are never learned, times a scale.
+
+    What a head learns is the difference to its own prior, so heads go on disagreeing where there is no data.
+    """
+
+    def __init__(self, ensemble: Ensemble, scale: float) -> None:
+        super().__init__()
+        self.ensemble = ensemble.requires_grad_(False)
+        self._scale = scale
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Map (B, ...) to (B, K, A)."""
+        q: Tensor = self._scale * self.ensemble(observation)
+        return q
 
 
 def make_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:
-    """Build an ensemble for `spec` with every parameter drawn from `rng`."""
+    """Build an ensemble for `spec`, with its prior if it has one, every parameter drawn from `rng`."""
+    ensemble = _drawn_ensemble(config, spec, rng)
+    if config.prior_scale:
+        ensemble.prior = Prior(_drawn_ensemble(config, spec, rng), config.prior_scale)
+    return ensemble
+
+
+def _drawn_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:
     observation = spec.observation
     image = isinstance(observation, BoxSpec) and is_image(observation)
     if image and config.ensemble == "independent":

@@ -13,9 +13,9 @@ ENVIRONMENT_BYTES = 30 * 2**20
 """An emulator and its buffers."""
 RECORD_BYTES = 50 * 2**20
 """Records of a long run; most need far less."""
-COPIES_OF_PARAMETERS = 5
-"""Online, target, Adam's two moments, and gradients."""
-SAVED_COPIES_OF_PARAMETERS = 3 * 4 + 1
+COPIES_OF_LEARNED, COPIES_OF_PRIOR = 5, 1
+"""Online, target, Adam's two moments, and gradients; a prior is there once."""
+SAVED_COPIES_OF_LEARNED, SAVED_COPIES_OF_PRIOR = 3 * 4 + 1, 3 + 1
 """Two checkpoints and one being written, of all but gradients, and the weights for looking at."""
 
 
@@ -38,10 +38,12 @@ class Estimate(NamedTuple):
 
 def estimate(parts: Parts) -> Estimate:
     """Estimate what the run made of `parts` needs when its replay is full."""
-    parameters = sum(value.numel() * value.element_size() for value in parts.learner.online.parameters())
-    replay, networks = parts.replay.expected_nbytes, COPIES_OF_PARAMETERS * parameters
+    online = parts.learner.online
+    learned = sum(parameter.nbytes for parameter in online.learned().values())
+    prior = sum(parameter.nbytes for parameter in online.parameters()) - learned
+    replay, networks = parts.replay.expected_nbytes, COPIES_OF_LEARNED * learned + COPIES_OF_PRIOR * prior
     memory = replay + networks + PROCESS_BYTES + len(parts.environments) * ENVIRONMENT_BYTES
-    disk = replay + SAVED_COPIES_OF_PARAMETERS * parameters + RECORD_BYTES
+    disk = replay + SAVED_COPIES_OF_LEARNED * learned + SAVED_COPIES_OF_PRIOR * prior + RECORD_BYTES
     return Estimate(replay, networks, memory, disk)
 
 

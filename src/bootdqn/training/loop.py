@@ -151,7 +151,7 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
                 updates.append(learner.update(replay.sample(rules.batch_size, sampling)))
                 here.learning = True
         if rules.target_every and times_due(before, here.step, rules.target_every):
-            learner.copy_to_target()
+            learner.update_target()
         yield Round(here.step, finished, updates)
 
 
