@@ -1,13 +1,14 @@
 """bootdqn: Bootstrapped DQN that explores by the expected value of information.
 
-The formulas (`gain`, `evoi`, `ucb`, `ids`, `vote`, `vote_diversity`) take Q-values of shape (..., K heads, A actions)
-as a NumPy, PyTorch or JAX array. The strategies put them to work. Importing this package also registers
-`bootdqn/DeepSea-v0` with Gymnasium.
+The formulas (`gain`, `evoi`, `ucb`, `ids`, `information_gain`, `vote`, `vote_diversity`) take Q-values of shape
+(..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strategies put them to work. Importing this package also
+registers `bootdqn/DeepSea-v0` and `bootdqn/TwoPaths-v0` with Gymnasium.
 """
 
 from bootdqn.envs.registration import register_environments
-from bootdqn.exploration.information import evoi, gain, ids, ucb
+from bootdqn.exploration.information import evoi, gain, ids, information_gain, ucb
 from bootdqn.exploration.strategies import (
+    Boltzmann,
     Evoi,
     Gain,
     Greedy,
@@ -23,6 +24,7 @@ from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversit
 __version__ = "0.1.0"
 
 __all__ = [
+    "Boltzmann",
     "Evoi",
     "Gain",
     "Greedy",
@@ -35,6 +37,7 @@ __all__ = [
     "format_strategy",
     "gain",
     "ids",
+    "information_gain",
     "parse_strategy",
     "tally",
     "ucb",

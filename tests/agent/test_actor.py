@@ -86,6 +86,17 @@ def test_actions_are_those_of_the_strategy_state_by_state(strategy, num_envs):
         assert actions.dtype == np.int64
 
 
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_what_a_strategy_draws_comes_from_the_actors_stream(num_envs):
+    q = np.zeros((num_envs, 2, 6))
+    actions = []
+    for _ in range(2):
+        actor = make_actor("boltzmann", num_envs=num_envs, num_heads=2)
+        actions.append(np.concatenate([actor.act(q, step, learning=True) for step in range(2000)]))
+    np.testing.assert_array_equal(*actions)
+    assert frequencies_are_uniform(actions[0], 6)
+
+
 @pytest.mark.parametrize("learning", [False, True])
 def test_the_strategy_acts_from_the_first_step_by_default(learning):
     actor = make_actor("ucb")

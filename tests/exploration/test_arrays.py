@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import reference.exploration as reference
-from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, ucb, vote, vote_diversity
+from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, information_gain, ucb, vote, vote_diversity
 from bootdqn.exploration.arrays import namespace_of_q, one_hot
 from reference.libraries import JAX, LIBRARIES, NUMPY, STRICT, TORCH
 from reference.q_values import assert_every_state, coarse_q
@@ -26,7 +26,7 @@ def vote_mean(q):
 
 SCORES = (gain, evoi, evoi_sum, ucb, ids)
 VOTES = (vote, vote_mean)
-FORMULAS = (*SCORES, *VOTES, vote_diversity)
+FORMULAS = (*SCORES, information_gain, *VOTES, vote_diversity)
 STRATEGIES = (Greedy(), Ucb(), Gain(), Evoi(), Evoi("sum"), Ids())
 EXACT = {
     gain: reference.gain,
@@ -99,6 +99,24 @@ def test_spread_scores_are_rounded_and_no_worse(library, dtype):
     np.testing.assert_array_equal(optimistic, [2, 0.375, 1])
     regret, information = np.array([1.0, 1.3125]), np.log1p([2.0, 0.03125]) + 1e-5
     np.testing.assert_allclose(directed[:2], -(regret**2) / information, rtol=6 * EPSILON[dtype])
+
+
+@of_every_dtype
+def test_information_gain_is_rounded_and_no_worse(library, dtype):
+    with library.doubles(dtype):
+        run = in_one_piece(library, dtype, lambda q: (information_gain(q), information_gain(q, 0.25)))
+        plain, cold = (library.read(information) for information in run(library.array(Q, dtype)))
+    expected = [[reference.information_gain(state.tolist(), temperature) for state in Q] for temperature in (1.0, 0.25)]
+    np.testing.assert_allclose([plain, cold], expected, atol=4 * EPSILON[dtype], rtol=0)
+
+
+@of_every_dtype
+def test_information_gain_of_extreme_values_is_all_or_nothing(library, dtype):
+    with library.doubles(dtype):
+        run = in_one_piece(library, dtype, information_gain)
+        largest = float(namespace_of_q(library.array(Q, dtype)).finfo(library.array(Q, dtype).dtype).max)
+        q = largest * np.array([[[1.0, -1.0], [-1.0, 1.0]], [[0.0, -1.0], [1.0, 0.0]]])
+        np.testing.assert_allclose(library.read(run(library.array(q, dtype))), [np.log(2), 0], rtol=4 * EPSILON[dtype])
 
 
 # The same kind, type, shape and device
@@ -244,7 +262,9 @@ def test_too_few_actions_are_refused(library, formula):
         assert f"got {num_actions} in q of shape (3, 2, {num_actions})" in str(caught.value)
 
 
-@pytest.mark.parametrize("formula", [ucb, ids, vote, vote_mean, vote_diversity], ids=lambda formula: formula.__name__)
+@pytest.mark.parametrize(
+    "formula", [ucb, ids, information_gain, vote, vote_mean, vote_diversity], ids=lambda formula: formula.__name__
+)
 def test_a_single_action_is_enough_where_nothing_is_compared_with_the_second_best(formula):
     assert not np.any(formula(np.zeros((3, 2, 1))) if formula is not vote_diversity else formula(np.zeros((2, 1)))[1])
 

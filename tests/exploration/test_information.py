@@ -1,4 +1,4 @@
-"""Gain, EVOI, UCB and IDS: hand-worked tables, the slow reference, and the facts that follow from the formulas."""
+"""Gain, EVOI, UCB, IDS and information gain: worked tables, the slow reference, and what follows from the formulas."""
 
 import math
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
 
 import reference.exploration as reference
-from bootdqn import evoi, gain, ids, ucb
+from bootdqn import evoi, gain, ids, information_gain, ucb
 from reference.q_values import BATCHES, assert_every_state, exact_q, exact_q_of_any_size
 
 Q = np.array([[5.0, 0.0, 1.0], [4.0, 2.0, 6.0], [1.0, 3.0, 1.0], [2.0, 3.0, 0.0]])
@@ -84,6 +85,21 @@ def test_defaults_are_those_of_the_paper():
     np.testing.assert_array_equal(ids(Q), ids(Q, regret_scale=0.1, noise_variance=1.0))
 
 
+def test_information_gain_of_a_worked_table():
+    q = math.log(3) * np.array([[1.0, 0.0], [0.0, 1.0]])  # policies 3/4, 1/4 and 1/4, 3/4; on average 1/2, 1/2
+    expected = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+    np.testing.assert_allclose(information_gain(q), expected, rtol=1e-14)
+    np.testing.assert_allclose(information_gain(10 * q, temperature=10.0), expected, rtol=1e-14)
+    np.testing.assert_allclose(information_gain(q / 10, 0.1), expected, rtol=1e-14)
+
+
+def test_information_gain_is_divided_by_the_number_of_heads():
+    q = math.log(3) * np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # on average 5/8, 3/8
+    against = 0.75 * math.log(2) + 0.25 * math.log(0.4)
+    along = 0.75 * math.log(1.2) + 0.25 * math.log(2 / 3)
+    np.testing.assert_allclose(information_gain(q), (3 * along + against) / 4, rtol=1e-14)
+
+
 # The first figure of the paper
 
 ACTIONS = ("NOOP", "UP", "RIGHT", "LEFT", "DOWN")
@@ -151,6 +167,15 @@ def test_ids_is_the_reference(q, regret_scale, noise_variance):
     for index in np.ndindex(q.shape[:-2]):
         ratio = reference.information_ratio(q[index].tolist(), regret_scale, noise_variance)
         np.testing.assert_allclose(-actual[index], ratio, rtol=1e-10, atol=1e-14)
+
+
+@given(exact_q(min_actions=1, batches=BATCHES), st.sampled_from([0.01, 0.3, 1.0, 20.0]))
+def test_information_gain_is_the_reference(q, temperature):
+    actual = information_gain(q, temperature)
+    assert actual.shape == q.shape[:-2]
+    for index in np.ndindex(q.shape[:-2]):
+        expected = reference.information_gain(q[index].tolist(), temperature)
+        np.testing.assert_allclose(actual[index], expected, rtol=1e-12, atol=1e-14)
 
 
 # Facts that follow from the formulas
@@ -237,7 +262,73 @@ def test_ucb_and_ids_ask_no_head_and_follow_the_actions(data, q):
     np.testing.assert_array_equal(ids(q[:, actions]), ids(q)[actions])
 
 
+@given(st.data(), exact_q(min_actions=1), st.sampled_from([0.01, 1.0, 20.0]))
+def test_information_gain_asks_neither_heads_nor_actions_for_their_number(data, q, temperature):
+    heads = data.draw(st.permutations(range(q.shape[0])))
+    actions = data.draw(st.permutations(range(q.shape[1])))
+    expected = information_gain(q, temperature)
+    np.testing.assert_allclose(information_gain(q[heads], temperature), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(information_gain(q[:, actions], temperature), expected, rtol=1e-12, atol=1e-14)
+
+
+@given(st.data(), exact_q(min_actions=1))
+def test_information_gain_does_not_see_what_a_head_adds_to_all_its_values(data, q):
+    shift = data.draw(st_numpy.arrays(np.int64, (q.shape[0], 1), elements=st.integers(-400, 400))) / 4
+    np.testing.assert_array_equal(information_gain(q + shift), information_gain(q))
+
+
+@given(exact_q(heads=(1,), min_actions=1), st.sampled_from([1, 2, 3, 7, 8]))
+def test_heads_that_agree_hold_no_information(row, num_heads):
+    np.testing.assert_allclose(information_gain(np.repeat(row, num_heads, axis=0)), 0, atol=1e-15)
+
+
+@given(exact_q(heads=(2, 4), batches=BATCHES))
+def test_heads_hold_information_exactly_where_their_policies_differ(q):
+    differs = np.any(
+        q - q.max(axis=-1, keepdims=True) != (q - q.max(axis=-1, keepdims=True))[..., :1, :], axis=(-2, -1)
+    )
+    np.testing.assert_array_equal(information_gain(q) > 1e-9, differs)
+
+
+@given(exact_q(heads=(1, 2, 4, 8), batches=BATCHES), st.sampled_from([1e-3, 1.0, 1e3]))
+def test_information_gain_is_at_least_zero_and_at_most_the_logarithm_of_the_number_of_heads(q, temperature):
+    assert np.all(information_gain(q, temperature) >= 0)
+    assert np.all(information_gain(q, temperature) <= math.log(q.shape[-2]))
+
+
+@given(st.integers(1, 6), st.integers(0, 3))
+def test_heads_that_are_sure_of_different_actions_hold_all_the_information_there_is(num_heads, more_actions):
+    q = np.eye(num_heads, num_heads + more_actions) * 100
+    np.testing.assert_allclose(information_gain(q), math.log(num_heads), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_information_gain_of_the_largest_and_the_smallest_values_is_finite(dtype):
+    largest, smallest = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
+    opposed = np.array([[largest, -largest], [-largest, largest]], dtype)
+    for temperature in (float(np.finfo(dtype).smallest_normal), 0.1, 1.0, 100.0):
+        assert information_gain(opposed, temperature) == dtype(math.log(2))
+        assert information_gain(np.array([[0, -largest], [0, -largest]], dtype), temperature) == 0
+    tiny = np.array([[smallest, 0], [0, smallest]], dtype)
+    np.testing.assert_allclose(information_gain(tiny), 0, atol=np.finfo(dtype).eps)
+    assert information_gain(opposed, float(largest)) == pytest.approx(
+        reference.information_gain([[1, -1], [-1, 1]]), 0.01
+    )
+
+
 # Masked actions and bad words
+
+
+def test_an_action_ruled_out_by_minus_infinity_holds_no_information():
+    q = np.array([[1.0, -np.inf, 3.0], [2.0, -np.inf, 0.0]])
+    np.testing.assert_allclose(information_gain(q), information_gain(q[:, ::2]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.inf, math.nan, 1e-40])
+def test_a_temperature_that_softens_nothing_is_refused(temperature):
+    with pytest.raises(ValueError, match=r"temperature must be between 1\.2e-38 and 3\.4e\+38 for float32, got"):
+        information_gain(Q.astype(np.float32), temperature)
 
 
 def test_an_action_ruled_out_by_minus_infinity_gains_nothing():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bootdqn.exploration
-from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, format_strategy, parse_strategy
+from bootdqn import Boltzmann, Evoi, Gain, Greedy, Ids, Ucb, format_strategy, parse_strategy
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 STRATEGIES = st.one_of(
@@ -18,6 +18,7 @@ STRATEGIES = st.one_of(
     st.builds(Gain, NUMBERS),
     st.builds(Evoi, st.sampled_from(["mean", "sum"]), NUMBERS),
     st.builds(Ids, NUMBERS, st.floats(0, exclude_min=True, allow_infinity=False)),
+    st.builds(Boltzmann, st.floats(0, exclude_min=True, allow_infinity=False)),
 )
 
 
@@ -43,6 +44,8 @@ def test_what_is_formatted_is_parsed_to_the_same_strategy(strategy):
         ("evoi:reduce=sum,scale=3.0", Evoi("sum", 3.0)),
         ("ids", Ids()),
         ("ids:regret_scale=1.0,noise_variance=1e-06", Ids(1.0, 1e-6)),
+        ("boltzmann", Boltzmann()),
+        ("boltzmann:temperature=0.1", Boltzmann(0.1)),
     ],
 )
 def test_the_text_of_a_strategy_leaves_out_its_defaults(text, strategy):
@@ -74,9 +77,9 @@ def test_order_defaults_and_notation_are_free(text, strategy):
         ("greddy", "unknown strategy 'greddy'; did you mean 'greedy'?"),
         ("ubc", "unknown strategy 'ubc'; did you mean 'ucb'?"),
         ("idss:regret_scale=1", "unknown strategy 'idss'; did you mean 'ids'?"),
-        ("thompson", "unknown strategy 'thompson'; known: greedy, ucb, gain, evoi, ids, vote"),
-        ("", "unknown strategy ''; known: greedy, ucb, gain, evoi, ids, vote"),
-        (":scale=1", "unknown strategy ''; known: greedy, ucb, gain, evoi, ids, vote"),
+        ("thompson", "unknown strategy 'thompson'; known: greedy, ucb, gain, evoi, ids, vote, boltzmann"),
+        ("", "unknown strategy ''; known: greedy, ucb, gain, evoi, ids, vote, boltzmann"),
+        (":scale=1", "unknown strategy ''; known: greedy, ucb, gain, evoi, ids, vote, boltzmann"),
         ("evoi:reduc=sum", "evoi has no parameter 'reduc'; did you mean 'reduce'?"),
         ("gain:scael=2", "gain has no parameter 'scael'; did you mean 'scale'?"),
         ("ids:noise=2", "ids has no parameter 'noise'; known: regret_scale, noise_variance"),
@@ -96,6 +99,8 @@ def test_order_defaults_and_notation_are_free(text, strategy):
         ("gain:scale=-inf", "scale must be finite, got -inf"),
         ("gain:scale=1e999", "scale must be finite, got inf"),
         ("ids:noise_variance=0", "noise_variance must be positive, got 0.0"),
+        ("boltzman", "unknown strategy 'boltzman'; did you mean 'boltzmann'?"),
+        ("boltzmann:temperature=0", "temperature must be positive, got 0.0"),
         ("ids:noise_variance=-2", "noise_variance must be positive, got -2.0"),
     ],
 )

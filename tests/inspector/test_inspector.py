@@ -70,6 +70,24 @@ def test_a_flip_is_told_with_its_numbers(deep_sea):
         assert f"EVOI adds {bonus:.3g} to it" in shown["flip"]
 
 
+def test_a_flip_by_chance_is_told_with_its_probabilities_and_not_as_information(deep_sea, tmp_path):
+    recording = Player(deep_sea, strategy="boltzmann:temperature=0.5").record(
+        episodes=5, max_steps=100, seed=0, head=None
+    )
+    shown = page_data(recording, [])["steps"]
+    assert any(one["flip"] for one in shown)
+    for step, one in zip(recording.steps, shown, strict=True):
+        own = step.q[step.head].astype(float)
+        assert (one["flip"] is not None) == (step.action != int(np.argmax(own)))
+        if one["flip"]:
+            share = np.exp(own / 0.5) / np.exp(own / 0.5).sum()
+            chances = f"drawn with probability {share[step.action]:.3g}, the other has {share[np.argmax(own)]:.3g}."
+            assert one["flip"].endswith(chances)
+    told = inspect_run(deep_sea, tmp_path / "page.html", strategy="boltzmann")
+    assert "changed by the draw of an action" in told
+    assert "changed by information" in inspect_run(deep_sea, tmp_path / "page.html", strategy="gain")
+
+
 def test_maps_show_every_snapshot_and_count_the_visits(deep_sea, tmp_path):
     inspect_run(deep_sea, tmp_path / "page.html")
     maps = data_of(tmp_path / "page.html")["maps"]

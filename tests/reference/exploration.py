@@ -73,6 +73,24 @@ def ucb(q, scale=1.0):
     return scores
 
 
+def boltzmann(values, temperature=1.0):
+    """Return the probability of every action, in proportion to exp(value / temperature)."""
+    weights = [math.exp((value - max(values)) / temperature) for value in values]
+    return [weight / sum(weights) for weight in weights]
+
+
+def information_gain(q, temperature=1.0):
+    """Return the mean over heads of the divergence of their policy from the average policy."""
+    policies = [boltzmann(row, temperature) for row in q]
+    total = 0.0
+    for policy in policies:
+        for action, probability in enumerate(policy):
+            average_probability = sum(other[action] for other in policies) / len(policies)
+            if probability > 0 and average_probability > 0:
+                total += probability * math.log(probability / average_probability)
+    return total / len(policies)
+
+
 def information_ratio(q, regret_scale=0.1, noise_variance=1.0):
     """Return D(a)^2 / I(a) of every action; the lowest is chosen."""
     ratios = []

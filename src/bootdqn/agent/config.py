@@ -17,7 +17,8 @@ class ActorConfig:
     """How actions are chosen."""
 
     strategy: str = "evoi"
-    """greedy, ucb, gain, evoi, ids or vote, with parameters as in evoi:reduce=sum, gain:scale=5 or vote:rule=borda."""
+    """greedy, ucb, gain, evoi, ids, vote or boltzmann, with parameters as in evoi:reduce=sum, gain:scale=5,
+    vote:rule=borda or boltzmann:temperature=0.1."""
     warmup_steps: int = 0
     """For the first steps follow the active head alone, so that the heads become diverse before they are compared."""
     before_learning: Literal["strategy", "uniform"] = "strategy"

@@ -1,6 +1,6 @@
 """The names and colours of the algorithms, the same in every table and figure.
 
-Colours are Okabe and Ito's, which people with any kind of colour vision can tell apart.
+Colours are Okabe and Ito's, and two of Tol's, which people with any kind of colour vision can tell apart.
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ _KNOWN = {
     "evoi:reduce=sum": Algorithm("BootDQN-EVOI", "#D55E00"),
     "ids": Algorithm("DQN-IDS", "#56B4E9"),
     "vote": Algorithm("BootDQN-Vote", "#999933"),
+    "boltzmann": Algorithm("BootDQN-Boltzmann", "#882255"),
 }
 _UNKNOWN_COLOURS = ("#7F7F7F", "#8C564B", "#9467BD", "#17BECF", "#BCBD22")
 

@@ -1,1 +1,1 @@
-"""The environments: DeepSea, and everything that makes one from a configuration."""
+"""The environments: DeepSea, TwoPaths, and everything that makes one from a configuration."""

@@ -2,8 +2,14 @@
 
 import gymnasium
 
+ENTRY_POINTS = {
+    "bootdqn/DeepSea-v0": "bootdqn.envs.deep_sea:DeepSea",
+    "bootdqn/TwoPaths-v0": "bootdqn.envs.two_paths:TwoPaths",
+}
+
 
 def register_environments() -> None:
-    """Register `bootdqn/DeepSea-v0`; a second call changes nothing."""
-    if "bootdqn/DeepSea-v0" not in gymnasium.registry:
-        gymnasium.register("bootdqn/DeepSea-v0", entry_point="bootdqn.envs.deep_sea:DeepSea")
+    """Register the environments of `ENTRY_POINTS`; a second call changes nothing."""
+    for name, entry_point in ENTRY_POINTS.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point=entry_point)

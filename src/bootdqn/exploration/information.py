@@ -1,11 +1,12 @@
-"""What a disagreement between heads is worth: gain and EVOI, and the scores they are compared with.
+"""What a disagreement between heads is worth: gain and EVOI, and what they are compared with.
 
 Notation of the docstrings: `q[k, a]` are the Q-values of one state, `m(a) = mean_k q[k, a]`, `s(a)` the population
 standard deviation over heads, `a1 = argmax_a m(a)` (the lowest index wins a tie) and `m2 = max_{a != a1} m(a)`.
 All functions work on any leading axes: `q` is (..., K, A).
 """
 
-from typing import Literal, get_args
+import math
+from typing import Any, Literal, get_args
 
 from bootdqn.exploration.arrays import Array, namespace_of_q, one_hot, population_variance
 
@@ -106,3 +107,48 @@ def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Arr
     regret = xp.max(mean + width, axis=-1, keepdims=True) - (mean - width)
     information = xp.log1p(variance / noise_variance) + 1e-5
     return -(regret**2) / information
+
+
+def information_gain(q: Array, temperature: float = 1.0) -> Array:
+    """Information that a state holds about which head is right: how far the heads' policies are from their average.
+
+    With `pi_k(a)` proportional to `exp(q[k, a] / temperature)` and `pi_avg(a) = mean_k pi_k(a)` (Chen et al. 2017):
+
+        b = mean_k KL(pi_k || pi_avg) = mean_k sum_a pi_k(a) log(pi_k(a) / pi_avg(a))
+
+    Args:
+        q: Q-values (..., K, A).
+        temperature: How far apart Q-values must be to count as different.
+
+    Returns:
+        Information in nats (...), from 0 where all heads agree to `log K` where each is sure of another action.
+
+    Example:
+        >>> import numpy as np
+        >>> information_gain(np.array([[[90.0, 0.0], [0.0, 90.0]], [[1.0, 0.0], [1.0, 0.0]]])).round(3)
+        array([0.693, 0.   ])
+    """
+    xp = namespace_of_q(q)
+    log_policy = log_boltzmann(q, temperature, xp)
+    policy = xp.exp(log_policy)
+    average = xp.clip(xp.mean(policy, axis=-2, keepdims=True), float(xp.finfo(q.dtype).smallest_normal), None)
+    divergence = xp.sum(policy * (log_policy - xp.log(average)), axis=-1)
+    return xp.clip(xp.mean(divergence, axis=-1), 0, math.log(q.shape[-2]))
+
+
+def log_boltzmann(q: Array, temperature: float, xp: Any) -> Array:
+    """Return the log-probabilities of `softmax(q / temperature)` over the last axis.
+
+    Half of each difference is taken, so that it cannot overflow, and what is too unlikely for q's type to hold its
+    probability is kept at a finite one that is as good as zero.
+    """
+    limits = xp.finfo(q.dtype)
+    smallest, largest = float(limits.smallest_normal), float(limits.max)
+    if not smallest <= temperature <= largest:
+        raise ValueError(
+            f"temperature must be between {smallest:.2g} and {largest:.2g} for {q.dtype}, got {temperature}"
+        )
+    least = 2 * math.log(smallest)
+    half = q / 2 - xp.max(q, axis=-1, keepdims=True) / 2
+    logits = 2 * (xp.clip(half, max(least / 2 * temperature, -largest), None) / temperature)
+    return logits - xp.log(xp.sum(xp.exp(logits), axis=-1, keepdims=True))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, cast, get_args, get_type_hints
 import numpy as np
 
 from bootdqn.exploration.arrays import Array, device_of, namespace_of_q, one_hot
-from bootdqn.exploration.information import Reduction, check_reduction, evoi, gain, ids, ucb
+from bootdqn.exploration.information import Reduction, check_reduction, evoi, gain, ids, log_boltzmann, ucb
 from bootdqn.exploration.voting import VoteRule, tally, vote
 
 
@@ -137,7 +137,40 @@ class Vote(Strategy):
         return vote(q, self.rule)
 
 
-STRATEGIES: tuple[type[Strategy], ...] = (Greedy, Ucb, Gain, Evoi, Ids, Vote)
+@dataclass(frozen=True)
+class Boltzmann(Strategy):
+    """BootDQN-Boltzmann: the active head's Q-values, softened: an action drawn from `softmax(q[h] / temperature)`."""
+
+    name: ClassVar[str] = "boltzmann"
+    temperature: float = 1.0
+    """How far apart Q-values must be to count as different: a small one is greedy, a large one uniform."""
+
+    def __post_init__(self) -> None:
+        _require_finite(temperature=self.temperature)
+        if self.temperature <= 0:
+            raise ValueError(f"temperature must be positive, got {self.temperature}")
+
+    def scores(self, q: Array, head: int | Array) -> Array:
+        """Return `log softmax(q[h] / temperature)`, the log-probability of every action."""
+        return log_boltzmann(of_head(q, head), self.temperature, namespace_of_q(q))
+
+    def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:
+        """Return actions drawn with their probabilities: the highest score after Gumbel noise has been added to each.
+
+        The noise is drawn by NumPy, whatever holds the Q-values: under `jax.jit` it would be drawn once and for all.
+
+        Raises:
+            ValueError: There is no `rng`.
+        """
+        scores = self.scores(q, head)
+        if rng is None:
+            raise ValueError("boltzmann draws its actions: call select with rng=numpy.random.default_rng(seed)")
+        xp = namespace_of_q(q)
+        noise = xp.asarray(rng.gumbel(size=tuple(scores.shape)), dtype=scores.dtype, device=device_of(scores))
+        return xp.argmax(scores + noise, axis=-1)
+
+
+STRATEGIES: tuple[type[Strategy], ...] = (Greedy, Ucb, Gain, Evoi, Ids, Vote, Boltzmann)
 
 
 def of_head(values: Array, head: int | Array) -> Array:

@@ -40,4 +40,5 @@ def inspect_run(
         maps = deep_sea_maps(path, strategy, seed, weights)
     flips = sum(recording.flip(one) for one in recording.steps)
     page = write_page(recording, maps, out)
-    return f"{len(recording.steps)} steps, {flips} of them changed by information. Open {page} in a browser."
+    cause = "by the draw of an action" if recording.drawn else "by information"
+    return f"{len(recording.steps)} steps, {flips} of them changed {cause}. Open {page} in a browser."

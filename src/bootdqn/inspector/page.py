@@ -13,6 +13,7 @@ from PIL import Image
 from bootdqn.common.algorithms import algorithm
 from bootdqn.common.files import write_text_atomically
 from bootdqn.common.specs import Array
+from bootdqn.exploration.strategies import parse_strategy
 from bootdqn.inspector.maps import Maps
 from bootdqn.inspector.recording import METHODS, Recording, Step
 
@@ -61,7 +62,7 @@ def page_data(recording: Recording, maps: list[Maps]) -> dict[str, Any]:
 
 
 def flip_sentence(recording: Recording, step: Step) -> str:
-    """Say with the numbers how information changed the choice."""
+    """Say with the numbers how information, or the draw of an action, changed the choice."""
     found = recording.opinions(step)
     alone = found.choices[0]
     bonus = found.gain if recording.strategy.startswith("gain") else found.evoi
@@ -70,6 +71,9 @@ def flip_sentence(recording: Recording, step: Step) -> str:
         f"Head {step.head} alone would do {step.names[alone]} (Q {found.own[alone]:.3g}). It did "
         f"{step.names[step.action]} (Q {found.own[step.action]:.3g})"
     )
+    if recording.drawn:
+        probability = np.exp(parse_strategy(recording.strategy).scores(step.q, step.head))
+        return f"{text}: drawn with probability {probability[step.action]:.3g}, the other has {probability[alone]:.3g}."
     if recording.strategy.split(":")[0] in ("gain", "evoi"):
         return f"{text}: {word} adds {bonus[step.action]:.3g} to it, and {bonus[alone]:.3g} to the other."
     return text + "."

@@ -14,7 +14,7 @@ from bootdqn.common.specs import Array
 from bootdqn.envs.config import DeepSeaConfig
 from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
 from bootdqn.exploration.information import evoi, gain
-from bootdqn.exploration.strategies import Evoi, Gain, Greedy, Strategy, Ucb, parse_strategy
+from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Strategy, Ucb, parse_strategy
 from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.training.config import TrainConfig
 from bootdqn.training.run import read_run_config
@@ -75,6 +75,11 @@ class Recording:
     def opinions(self, step: Step) -> Opinions:
         """Return what the formulas make of a step's Q-values."""
         return opinions(step.q, step.head, self.reduce)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether actions were drawn, so that chance, not information, made them other than the active head's best."""
+        return isinstance(parse_strategy(self.strategy), Boltzmann)
 
     def flip(self, step: Step) -> bool:
         """Return whether the strategy did something else than the active head alone would have done."""
