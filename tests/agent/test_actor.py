@@ -134,3 +134,74 @@ def test_a_strategy_that_does_not_draw_leaves_the_stream_alone():
     before = rng.bit_generator.state
     actor.act(DISAGREEING[None], 0, learning=True)
     assert rng.bit_generator.state == before
+
+
+# Random actions with any strategy
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.parametrize("strategy", ["greedy", "evoi", "vote"])
+def test_epsilon_is_the_share_of_random_actions(strategy, num_envs):
+    actor = make_actor(strategy, num_envs=num_envs, epsilon=0.4)
+    best = make_actor(strategy, num_envs=num_envs).act(np.stack([DISAGREEING] * num_envs), 0, learning=True)
+    q = np.stack([DISAGREEING] * num_envs)
+    actions = np.concatenate([actor.act(q, step, learning=True) for step in range(6000 // num_envs)])
+    counts = np.bincount(actions, minlength=3)
+    expected = np.full(3, 0.4 / 3) + 0.6 * (np.arange(3) == best[0])
+    assert stats.chisquare(counts, expected * len(actions)).pvalue > 0.01
+
+
+def test_epsilon_changes_in_a_straight_line_and_then_stays():
+    config = ActorConfig(epsilon=1.0, epsilon_end=0.1, epsilon_steps=90)
+    assert [config.epsilon_at(step) for step in (0, 30, 45, 90, 1000)] == pytest.approx([1.0, 0.7, 0.55, 0.1, 0.1])
+    assert ActorConfig(epsilon=0.3).epsilon_at(10**9) == 0.3
+    assert ActorConfig(epsilon=0.0, epsilon_end=1.0, epsilon_steps=4).epsilon_at(1) == 0.25
+
+
+def test_without_epsilon_the_stream_is_left_alone():
+    rng = np.random.default_rng(3)
+    actor = Actor(ActorConfig("evoi", epsilon=0.5, epsilon_end=0.0, epsilon_steps=10), 1, 3, rng)
+    before = rng.bit_generator.state
+    expected = parse_strategy("evoi").select(DISAGREEING, 0)
+    assert actor.act(DISAGREEING[None], 10, learning=True).tolist() == [expected]
+    assert rng.bit_generator.state == before
+    actor.act(DISAGREEING[None], 9, learning=True)
+    assert rng.bit_generator.state != before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": -0.1}, "--epsilon must be in"),
+        ({"epsilon": 1.5}, "--epsilon must be in"),
+        ({"epsilon": 1.0, "epsilon_end": 2.0, "epsilon_steps": 5}, "--epsilon-end must be in"),
+        ({"epsilon": 1.0, "epsilon_end": 0.1}, "go together"),
+        ({"epsilon": 1.0, "epsilon_steps": 5}, "go together"),
+        ({"epsilon": 1.0, "epsilon_end": 0.1, "epsilon_steps": 0}, "--epsilon-steps must be at least 1"),
+        ({"info_bonus": -1.0}, "--info-bonus must be finite and not negative"),
+        ({"info_bonus": float("inf")}, "--info-bonus must be finite and not negative"),
+        ({"info_bonus": 1.0, "info_temperature": 0.0}, "--info-temperature must be positive"),
+        ({"info_temperature": 2.0}, "belongs to --info-bonus"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ActorConfig("greedy", **settings)
+
+
+# The bonus for information
+
+
+def test_the_bonus_is_the_information_gain_of_each_state_times_the_scale():
+    q = np.stack([DISAGREEING, np.zeros((3, 3)), np.random.default_rng(4).normal(size=(3, 3))])
+    found = make_actor(num_envs=3, info_bonus=2.5, info_temperature=0.5).bonuses(q)
+    expected = []
+    for state in q:
+        policies = np.exp(2 * state) / np.exp(2 * state).sum(axis=1, keepdims=True)
+        average = policies.mean(axis=0)
+        divergences = [sum(p * np.log(p / m) for p, m in zip(policy, average, strict=True)) for policy in policies]
+        expected.append(2.5 * np.mean(divergences))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert found[1] == 0
+    assert found[0] > 1
+    assert make_actor(num_envs=3).bonuses(q).tolist() == [0, 0, 0]

@@ -16,6 +16,20 @@ DEEP_SEA = {
     "eval_every_frames": EVALUATION_EVERY,
     "eval_episodes": 2,
 }
+BEYOND_THE_PAPER = {
+    "prior_scale": 2.0,
+    "replay": "prioritized",
+    "beta_steps": 150,
+    "n_step": 3,
+    "target_every": 1,
+    "target_rate": 0.1,
+    "double_q": False,
+    "epsilon": 0.5,
+    "epsilon_end": 0.1,
+    "epsilon_steps": 100,
+    "info_bonus": 0.1,
+    "strategy": "boltzmann",
+}
 
 GAME_STEPS = 120
 _GAME = {

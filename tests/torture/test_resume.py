@@ -6,7 +6,7 @@ import pytest
 
 from bootdqn.common.run_folder import RunFolder
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
-from torture.settings import CAPACITY, DEEP_SEA, EVALUATION_EVERY, LEARNING_STARTS
+from torture.settings import BEYOND_THE_PAPER, CAPACITY, DEEP_SEA, EVALUATION_EVERY, LEARNING_STARTS
 from torture.settings import DEEP_SEA_STEPS as STEPS
 
 SMALL_SEGMENTS = with_segments_of(24)
@@ -51,19 +51,21 @@ def test_a_run_stopped_at_any_step_comes_out_as_one_never_stopped(tmp_path, size
 @pytest.mark.parametrize(
     "changes",
     [
-        {"engine": "fused", "num_envs": 1, "snapshot_every": 64},
+        {"engine": "fused", "snapshot_every": 64},
         {"engine": "autograd", "num_envs": 3, "snapshot_every": "log"},
+        {"engine": "fused", "snapshot_every": 64} | BEYOND_THE_PAPER,
+        {"engine": "autograd", "num_envs": 2, "snapshot_every": 64} | BEYOND_THE_PAPER,
     ],
-    ids=str,
+    ids=["fused", "autograd", "fused-beyond", "autograd-beyond"],
 )
 def test_a_run_stopped_again_and_again_comes_out_as_one_never_stopped(tmp_path, sized, changes):
-    settings, rng = DEEP_SEA | changes, random.Random(str(changes))
+    settings, rng, num_envs = DEEP_SEA | changes, random.Random(str(changes)), changes.get("num_envs", 1)
     expected = train_unbroken(settings, tmp_path / "unbroken", SMALL_SEGMENTS)
     assert len(expected) > 4, "there are snapshots among it"
     for number in range(sized(1, 4)):
-        rounds = range(1, STEPS // settings["num_envs"] - 1)
+        rounds = range(1, STEPS // num_envs - 1)
         chosen = rng.sample(rounds, sized(2, 4))
-        stops = sorted({settings["num_envs"] * round_ for round_ in (*chosen, chosen[0] + 1)})
+        stops = sorted({num_envs * round_ for round_ in (*chosen, chosen[0] + 1)})
         assert stop_and_go_on(settings, tmp_path / f"stopped-{number}", *stops) == expected, stops
 
 

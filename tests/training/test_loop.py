@@ -103,6 +103,36 @@ def test_a_mask_probability_of_one_lets_every_head_learn_from_everything():
     assert all(arguments[4].all() for name, arguments, _ in log if name == "add")
 
 
+def test_the_bonus_is_learned_from_and_told_apart_from_the_return():
+    settings = config(info_bonus=300.0, info_temperature=0.01)
+    parts, log = spied(settings)
+    parts.actor = Spy(parts.actor, log, "bonuses")
+    episodes = [episode for round_ in rounds(settings, parts, 50) for episode in round_.finished]
+    given = [parts.actor.bonuses(arguments[0])[0] for name, arguments, _ in log[:] if name == "bonuses"]
+    stored = [arguments[2] for name, arguments, _ in log if name == "add"]
+    assert max(given) > 0.1
+    assert len(episodes) == 10
+    for number, episode in enumerate(episodes):
+        steps = slice(5 * number, 5 * number + 5)
+        assert episode.bonus == pytest.approx(sum(given[steps]))
+        assert episode.total_reward == pytest.approx(episode.info["denoised_return"])
+        assert sum(stored[steps]) == pytest.approx(episode.total_reward + episode.bonus)
+
+
+def test_after_an_update_the_replay_hears_how_wrong_the_heads_were():
+    settings = config(learning_starts=1, replay="prioritized", beta=0.5, beta_steps=20)
+    parts, log = spied(settings)
+    parts.replay = Spy(parts.replay, log, "change_priorities")
+    results = [update for round_ in rounds(settings, parts, 10) for update in round_.updates]
+    told = [arguments for name, arguments, _ in log if name == "change_priorities"]
+    betas = [arguments[2] for name, arguments, _ in log if name == "sample"]
+    assert len(told) == len(results) == 10
+    for (slot, error), result in zip(told, results, strict=True):
+        assert len(slot) == settings.learner.batch_size
+        np.testing.assert_array_equal(error, result.td_error)
+    assert betas == pytest.approx([0.5 + 0.5 * step / 20 for step in range(1, 11)])
+
+
 def test_episodes_are_reported_with_their_head_length_and_return():
     settings = config()
     parts = make_parts(settings)

@@ -4,7 +4,8 @@ import numpy as np
 
 from bootdqn.agent.config import ActorConfig
 from bootdqn.common.specs import Array
-from bootdqn.exploration.strategies import Greedy, parse_strategy
+from bootdqn.exploration.information import information_gain
+from bootdqn.exploration.strategies import Greedy, Strategy, parse_strategy
 
 
 class Actor:
@@ -32,6 +33,21 @@ class Actor:
         if not learning and self._config.before_learning == "uniform":
             return self._rng.integers(q.shape[-1], size=len(q))
         strategy = Greedy() if step < self._config.warmup_steps else self._strategy
+        actions = self._select(strategy, q)
+        epsilon = self._config.epsilon_at(step)
+        if not epsilon:
+            return actions
+        drawn = self._rng.integers(q.shape[-1], size=len(q))
+        return np.where(self._rng.random(len(q)) < epsilon, drawn, actions)
+
+    def bonuses(self, q: Array) -> Array:
+        """Return what is added to the rewards (E,) for the information in states with Q-values (E, K, A)."""
+        if not self._config.info_bonus:
+            return np.zeros(len(q))
+        gains: Array = information_gain(q, self._config.info_temperature)
+        return self._config.info_bonus * gains.astype(np.float64)
+
+    def _select(self, strategy: Strategy, q: Array) -> Array:
         if len(q) == 1:  # one state and an int are picked apart faster than arrays of one, at every step of most runs
             return np.asarray([strategy.select(q[0], int(self.heads[0]), self._rng)])
         actions: Array = strategy.select(q, self.heads, self._rng)

@@ -23,11 +23,41 @@ class ActorConfig:
     """For the first steps follow the active head alone, so that the heads become diverse before they are compared."""
     before_learning: Literal["strategy", "uniform"] = "strategy"
     """How to act before the first update: by the strategy, or uniformly at random."""
+    epsilon: float = 0.0
+    """Chance of a random action instead of the strategy's, with any strategy."""
+    epsilon_end: float | None = None
+    """What that chance changes to over --epsilon-steps (None: it stays)."""
+    epsilon_steps: int | None = None
+    """Environment steps over which it changes, in a straight line."""
+    info_bonus: float = 0.0
+    """Add to each reward that is learned from this times the information gain of the state (Chen et al. 2017)."""
+    info_temperature: float = 1.0
+    """Temperature of the heads' Boltzmann policies in that information gain."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strategy", format_strategy(parse_strategy(self.strategy)))
         if self.warmup_steps < 0:
             raise ValueError(f"--warmup-steps must not be negative, got {self.warmup_steps}")
+        for name in ("epsilon", "epsilon_end"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be in [0, 1], got {value}")
+        if (self.epsilon_end is None) != (self.epsilon_steps is None):
+            raise ValueError("--epsilon-end and --epsilon-steps go together: where epsilon ends, and how soon")
+        if self.epsilon_steps is not None and self.epsilon_steps < 1:
+            raise ValueError(f"--epsilon-steps must be at least 1, got {self.epsilon_steps}")
+        if not 0 <= self.info_bonus < float("inf"):
+            raise ValueError(f"--info-bonus must be finite and not negative, got {self.info_bonus}")
+        if not 0 < self.info_temperature < float("inf"):
+            raise ValueError(f"--info-temperature must be positive and finite, got {self.info_temperature}")
+        if self.info_temperature != 1 and not self.info_bonus:
+            raise ValueError("--info-temperature belongs to --info-bonus")
+
+    def epsilon_at(self, step: int) -> float:
+        """Return the chance of a random action after `step` environment steps."""
+        if self.epsilon_end is None or self.epsilon_steps is None:
+            return self.epsilon
+        return self.epsilon + min(step / self.epsilon_steps, 1.0) * (self.epsilon_end - self.epsilon)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ class Episode(NamedTuple):
     head: int
     length: int
     total_reward: float
+    bonus: float
+    """What `--info-bonus` added to its rewards."""
     info: dict[str, Any]
     """What the environment said with the last step."""
 
@@ -63,6 +65,24 @@ class Position:
     """(E,): steps of the episode under way."""
     returns: Array
     """(E,): rewards of the episode under way, added up."""
+    bonuses: Array
+    """(E,): what was added to them for information."""
+
+    def add_step(self, env: int, reward: float, bonus: float) -> None:
+        """Count a step of the episode under way in `env`."""
+        self.lengths[env] += 1
+        self.returns[env] += reward
+        self.bonuses[env] += bonus
+
+    def finish_episode(self, env: int, head: int, info: dict[str, Any]) -> Episode:
+        """Return the episode of `env` that is over, and begin to count the next."""
+        length, total_reward, bonus = int(self.lengths[env]), float(self.returns[env]), float(self.bonuses[env])
+        self.abandon_episode(env)
+        return Episode(env, head, length, total_reward, bonus, info)
+
+    def abandon_episode(self, env: int) -> None:
+        """Forget the episode under way in `env`."""
+        self.lengths[env], self.returns[env], self.bonuses[env] = 0, 0, 0
 
 
 @dataclass
@@ -105,6 +125,7 @@ def make_parts(config: TrainConfig[Any]) -> Parts:
             observations=np.zeros((num_envs, *spec.observation.shape), spec.observation.dtype),
             lengths=np.zeros(num_envs, np.int64),
             returns=np.zeros(num_envs),
+            bonuses=np.zeros(num_envs),
         ),
     )
 
@@ -131,19 +152,18 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
     if not here.begun:
         begin(parts)
     while True:
-        actions = actor.act(learner.q_values(here.observations), here.step, learning=here.learning)
+        q = learner.q_values(here.observations)
+        actions, bonuses = actor.act(q, here.step, learning=here.learning), actor.bonuses(q)
         finished = []
         for env in range(len(environments)):
             action = int(actions[env])
             observation, reward, terminated, truncated, info = _step(parts, env, action)
             mask = masks.random(num_heads) < mask_probability
-            replay.add(env, action, reward_scale(reward), observation, mask, terminated=terminated, truncated=truncated)
-            here.lengths[env] += 1
-            here.returns[env] += reward
+            learned = reward_scale(reward) + bonuses[env]
+            replay.add(env, action, learned, observation, mask, terminated=terminated, truncated=truncated)
+            here.add_step(env, reward, bonuses[env])
             if terminated or truncated:
-                length, total_reward = int(here.lengths[env]), float(here.returns[env])
-                finished.append(Episode(env, int(actor.heads[env]), length, total_reward, info))
-                here.lengths[env], here.returns[env] = 0, 0
+                finished.append(here.finish_episode(env, int(actor.heads[env]), info))
                 observation = begin_new_episode(parts, env)
             here.observations[env] = observation
         before, here.step = here.step, here.step + len(environments)

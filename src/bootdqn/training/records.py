@@ -112,6 +112,8 @@ def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
         "length": episode.length,
         "head": episode.head,
     }
+    if episode.bonus:
+        record["bonus"] = episode.bonus
     if "bad_episode" in episode.info:
         record["bad"] = bool(episode.info["bad_episode"])
     return record

@@ -44,6 +44,7 @@ def get_state(run: Run) -> State:
         "observations": position.observations,
         "lengths": position.lengths,
         "returns": position.returns,
+        "bonuses": position.bonuses,
         "heads": parts.actor.heads,
     }
     return State(values, {"learner": parts.learner.get_state(), "replay": parts.replay.get_state(), "loop": loop})
@@ -79,6 +80,7 @@ def set_state(run: Run, state: State) -> list[str]:
             observations=_like(loop["observations"], position.observations),
             lengths=_like(loop["lengths"], position.lengths),
             returns=_like(loop["returns"], position.returns),
+            bonuses=_like(loop["bonuses"], position.bonuses),
         )
         run.records.set_state(values["records"])
         run.goal.set_state(values["goal"])
@@ -118,7 +120,7 @@ def _restore_environments(parts: Parts, states: list[dict[str, Any]]) -> list[st
         except EpisodeNotReproducedError as error:
             problems.append(f"environment {env}: {error}; a new episode begins, and this run is no longer exact")
             parts.replay.cut_episode(env)
-            parts.position.lengths[env], parts.position.returns[env] = 0, 0
+            parts.position.abandon_episode(env)
             parts.position.observations[env] = begin_new_episode(parts, env)
     return problems
 
