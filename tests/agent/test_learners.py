@@ -4,9 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bootdqn.common.errors import TrainingError
+from bootdqn.networks import layers
 from reference.batches import random_batch
 from reference.comparison import KINDS, SINGLE, assert_same_update, copy_of_state, slow_learner
 
@@ -141,6 +144,45 @@ def test_the_second_moment_is_exact_up_to_rounding(name):
     learner = KINDS[name].make(spec)
     batch = random_batch(np.random.default_rng(2), spec, 3, 16)
     assert_same_update(learner, slow_learner(learner, spec, {}), batch)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["independent-box", "shared-box", "shared-discrete"])
+def test_large_layers_learn_head_by_head_what_small_ones_learn_at_once(name, precision, monkeypatch):
+    spec = KINDS[name].spec()
+    batches = [random_batch(np.random.default_rng(number), spec, 3, 12) for number in range(4)]
+    at_once = KINDS[name].make(spec, precision=precision)
+    for batch in batches:
+        at_once.update(batch)
+    monkeypatch.setattr(layers, "LARGE", 1)
+    by_head = KINDS[name].make(spec, precision=precision)
+    assert all(layer.learns_by_head for layer in by_head.online.heads)
+    for batch in batches:
+        by_head.update(batch)
+    for key, value in at_once.get_state().items():
+        np.testing.assert_allclose(by_head.get_state()[key], value, rtol=1e-4, atol=2e-6, err_msg=key)
+
+
+@pytest.mark.parametrize("name", ["independent-box", "shared-box", "shared-discrete"])
+def test_an_update_head_by_head_agrees_with_the_slow_learner(name, monkeypatch):
+    monkeypatch.setattr(layers, "LARGE", 1)
+    spec = KINDS[name].spec()
+    learner = KINDS[name].make(spec, prior_scale=1.0)
+    slow = slow_learner(learner, spec, {"prior_scale": 1.0})
+    rng = np.random.default_rng(9)
+    for _ in range(4):
+        assert_same_update(learner, slow, random_batch(rng, spec, 3, 12))
+
+
+def test_an_infinite_gradient_of_a_large_layer_is_blamed_on_its_head(monkeypatch):
+    monkeypatch.setattr(layers, "LARGE", 1)
+    spec = KINDS["shared-box"].spec()
+    learner = KINDS["shared-box"].make(spec)
+    batch = random_batch(np.random.default_rng(10), spec, 3, 12)
+    learner.update(batch)
+    torch.nn.init.constant_(learner.online.heads[1].bias[2], float("inf"))
+    with pytest.raises(TrainingError, match="of head 2"):
+        learner.update(batch)
 
 
 # Heads that own nothing, rows that are absent

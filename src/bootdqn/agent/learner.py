@@ -8,11 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bootdqn.agent.adam import Adam
 from bootdqn.agent.config import LearnerConfig
 from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, Batch
 from bootdqn.networks.ensemble import Ensemble
+from bootdqn.networks.layers import BatchedLinear
 
 
 class UpdateResult(NamedTuple):
@@ -65,13 +67,7 @@ class AutogradLearner:
         self._working = copy.deepcopy(self.online).to(torch.bfloat16) if reduced else self.online
         self._target = copy.deepcopy(self._working).requires_grad_(False)
         self._target.prior = self._working.prior
-        self._optimizer = torch.optim.Adam(self.online.learned().values(), lr=config.learning_rate, fused=True)
-        for parameter in self.online.learned().values():
-            self._optimizer.state[parameter] = {
-                "step": torch.zeros((), device=self._device),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
+        self._adam = Adam(self.online.learned(), config.learning_rate)
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E, ...)."""
@@ -87,8 +83,7 @@ class AutogradLearner:
         refuse_infinite("loss", losses)
         self._working.zero_grad(set_to_none=True)
         losses.mean().backward()  # type: ignore[no-untyped-call]
-        self._refuse_infinite_gradients(len(losses))
-        self._step_optimizer()
+        self._step()
         errors = mean_owned_error(td_error.detach(), mask)
         return UpdateResult(losses.detach().cpu().numpy(), errors.cpu().numpy())
 
@@ -116,11 +111,9 @@ class AutogradLearner:
         """Return online, target and prior parameters, Adam's two moments and its step count."""
         state: dict[str, Tensor] = {f"online.{name}": value for name, value in self.online.state_dict().items()}
         state |= {f"target.{name}": value.float() for name, value in self._target.learned().items()}
-        for name, parameter in self.online.learned().items():
-            adam = self._optimizer.state[parameter]
-            state[f"first_moment.{name}"] = adam["exp_avg"]
-            state[f"second_moment.{name}"] = adam["exp_avg_sq"]
-            state["adam_steps"] = adam["step"].to(torch.int64)
+        state |= {f"first_moment.{name}": value for name, value in self._adam.first_moment.items()}
+        state |= {f"second_moment.{name}": value for name, value in self._adam.second_moment.items()}
+        state["adam_steps"] = torch.tensor(self._adam.steps)
         return {name: value.detach().cpu().numpy() for name, value in state.items()}
 
     def set_state(self, state: dict[str, Array]) -> None:
@@ -131,30 +124,36 @@ class AutogradLearner:
             self._working.load_state_dict(self.online.state_dict())
         for name, target in self._target.learned().items():
             target.copy_(tensors[f"target.{name}"])
-        for name, parameter in self.online.learned().items():
-            self._optimizer.state[parameter] = {
-                "step": tensors["adam_steps"].to(self._device, torch.float32),
-                "exp_avg": tensors[f"first_moment.{name}"].to(self._device),
-                "exp_avg_sq": tensors[f"second_moment.{name}"].to(self._device),
-            }
+            self._adam.first_moment[name].copy_(tensors[f"first_moment.{name}"])
+            self._adam.second_moment[name].copy_(tensors[f"second_moment.{name}"])
+        self._adam.steps = int(tensors["adam_steps"])
 
-    def _refuse_infinite_gradients(self, num_heads: int) -> None:
-        """Raise a TrainingError that names the layer, and the head where it has heads, of a gradient not finite."""
-        shared_last = sorted(self._working.learned().items(), key=lambda named: not named[0].startswith("heads."))
-        for name, parameter in shared_last:  # a head's gradient goes on into what all share: the head is to blame
-            assert parameter.grad is not None
-            of_head = name.startswith("heads.")
-            total = parameter.grad.reshape(num_heads if of_head else 1, -1).sum(dim=1)
-            refuse_infinite(f"gradient of {name}", total, shared=not of_head)
+    def _step(self) -> None:
+        """Let Adam move every parameter; raise a TrainingError for the first gradient that is not finite.
 
-    def _step_optimizer(self) -> None:
-        if self._working is not self.online:
-            masters, copies = self.online.learned().values(), self._working.learned().values()
-            for master, working in zip(masters, copies, strict=True):
-                assert working.grad is not None
-                master.grad = working.grad.float()
-        self._optimizer.step()
+        What all heads share is looked at last: a head's gradient goes on into it, and the head is to blame.
+        """
+        self._adam.steps += 1
+        for name, layer in self._layers_learned_by_head.items():
+            for head, gradient in enumerate(layer.weight_gradients()):
+                refuse_infinite(f"gradient of {name}", gradient.sum()[None], first_head=head)
+                self._adam.step({name: gradient.float()}, head)
+        gradients = {name: value.grad for name, value in self._working.learned().items() if value.grad is not None}
+        for name, gradient in sorted(gradients.items(), key=lambda named: not _of_heads(named[0])):
+            totals = gradient.reshape(len(gradient) if _of_heads(name) else 1, -1).sum(dim=1)
+            refuse_infinite(f"gradient of {name}", totals, first_head=0 if _of_heads(name) else None)
+        self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
         self._refresh_working_copy()
+
+    @property
+    def _layers_learned_by_head(self) -> dict[str, BatchedLinear]:
+        """The layers whose weights have their gradients of this update head by head, by the weights' name."""
+        layers = {f"heads.{number}.weight": layer for number, layer in enumerate(self._working.heads)}
+        return {
+            name: layer
+            for name, layer in layers.items()
+            if isinstance(layer, BatchedLinear) and layer.weight.grad is None
+        }
 
     def _refresh_working_copy(self) -> None:
         if self._working is not self.online:
@@ -168,12 +167,19 @@ class AutogradLearner:
         return tensor.to(self._device)
 
 
-def refuse_infinite(what: str, by_head: Tensor | Array, *, shared: bool = False) -> None:
-    """Raise a TrainingError that names the first head whose number in `by_head` (K,) is not finite."""
-    for head, value in enumerate(by_head.tolist()):
+def refuse_infinite(what: str, by_head: Tensor | Array, *, first_head: int | None = 0) -> None:
+    """Raise a TrainingError that names the first head, counted from `first_head`, whose number is not finite.
+
+    Where all heads share what the numbers are about, `first_head` is None.
+    """
+    for number, value in enumerate(by_head.tolist()):
         if not math.isfinite(value):
-            whose = "which all heads share" if shared else f"of head {head}"
+            whose = "which all heads share" if first_head is None else f"of head {first_head + number}"
             raise TrainingError(f"the {what} {whose} is {value}: lower --learning-rate or look at the rewards")
+
+
+def _of_heads(name: str) -> bool:
+    return name.startswith("heads.")
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

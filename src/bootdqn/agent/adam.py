@@ -1,0 +1,42 @@
+"""Adam with PyTorch's defaults, for parameters that may be stepped one head at a time."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+
+class Adam:
+    """Moves named parameters, and keeps their moments."""
+
+    def __init__(self, parameters: Mapping[str, Tensor], learning_rate: float) -> None:
+        self._learning_rate = learning_rate
+        self._parameters = {name: value.detach() for name, value in parameters.items()}
+        self.first_moment = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
+        self.second_moment = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
+        self.steps = 0
+        """Steps begun so far."""
+
+    def step(self, gradients: Mapping[str, Tensor], head: int | None = None) -> None:
+        """Move the parameters that `gradients` names, or one head's part of them, in the step that was begun last."""
+        kept = (self._parameters, self.first_moment, self.second_moment)
+        parameters, first, second = (
+            [tensors[name] if head is None else tensors[name][head] for name in gradients] for tensors in kept
+        )
+        adam(
+            parameters,
+            list(gradients.values()),
+            first,
+            second,
+            [],
+            [torch.tensor(float(self.steps - 1), device=value.device) for value in parameters],
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=self._learning_rate,
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=False,
+        )
