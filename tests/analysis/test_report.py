@@ -225,6 +225,23 @@ def test_settings_that_all_runs_share_are_said_once(tmp_path):
     assert "BootDQN-Gain + prior 3, learning_rate=0.2" in page
 
 
+def test_a_folder_of_variants_has_figures_and_the_score_for_them(tmp_path):
+    for scale in (0.0, 3.0):
+        for size in range(10, 20, 2):
+            write_deep_sea(tmp_path / f"{scale}/{size}", size=size, cap=10_000, solved=500, prior_scale=scale)
+    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    figures = {path.stem for path in (tmp_path / "out_files/figures").glob("*.png")}
+    assert {"deep-sea", "deep-sea-frontier", "deep-sea-solved"} == figures
+    assert (tmp_path / "out_files/tables/bsuite-score.csv").exists()
+
+
+def test_plain_strategies_at_other_sizes_have_neither(report):
+    files = report.parent / "report_files"
+    assert not (files / "figures/deep-sea-frontier.png").exists()
+    assert not (files / "figures/deep-sea-ablation.png").exists()
+    assert not (files / "tables/bsuite-score.csv").exists()
+
+
 def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
     write_atari(tmp_path / "a")
     assert "nothing to compare yet" in atari_answer(played_below(tmp_path))

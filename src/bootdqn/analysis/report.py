@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
 
-from bootdqn.analysis import atari, atari_figures, deep_sea, deep_sea_figures
+from bootdqn.analysis import atari, atari_figures, bsuite_score, deep_sea, deep_sea_figures, variant_figures
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import Evidence, judged
 from bootdqn.analysis.deep_sea import Result
@@ -22,6 +22,8 @@ from bootdqn.common.files import write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, looks, nameless
 
 OfVariant = TypeVar("OfVariant", Result, Played)
+MOST_CURVES = 8
+"""Of a figure that has no other way to show them."""
 
 
 class Drawn(NamedTuple):
@@ -109,21 +111,25 @@ def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], asid
             "<p>One treasure, N steps to the right of the start; every step to the right costs a little, and one wrong "
             "step loses it. An agent that follows the rewards it sees never finds it.</p>",
             _sentence(aside),
+            *_figures_of_variants(content, group, suffix),
             *_figures_by_size(content, group, suffix),
         ]
         shown, largest = looks(result.variant for result in group), max(result.size for result in group)
         curves = deep_sea.regret_curves((run for run in runs if run.config.get("max_episodes") == cap), largest)
-        if curves:
+        if curves and len(curves) <= MOST_CURVES:
             curves = {variant.without(*aside): curve for variant, curve in curves.items()}
             figure = deep_sea_figures.running_regret(curves, shown, largest)
             caption = "The fraction of bad episodes so far, a line for each run whose records are here."
             parts.append(content.figure(f"deep-sea-regret{suffix}", figure, caption))
+        parts.append(content.table(bsuite_score.score_table(group, f"bsuite-score{suffix}")))
         parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
 
 
 def _figures_by_size(content: Content, group: list[Result], suffix: str) -> Iterator[str]:
     """Draw what a few algorithms did at each size."""
+    if len({result.variant for result in group}) > MOST_CURVES:
+        return
     yield content.figure(
         f"deep-sea{suffix}",
         deep_sea_figures.episodes_to_solve(group),
@@ -133,6 +139,27 @@ def _figures_by_size(content: Content, group: list[Result], suffix: str) -> Iter
     if len({result.size for result in group}) > 1:
         figure = deep_sea_figures.solved_fraction(group)
         yield content.figure(f"deep-sea-solved{suffix}", figure, "Runs that solved it, of all seeds.")
+
+
+def _figures_of_variants(content: Content, group: list[Result], suffix: str) -> Iterator[str]:
+    """Draw how far each of many algorithms gets, and what each change of settings is worth."""
+    sizes = {result.size for result in group}
+    many = len({result.variant for result in group}) > MOST_CURVES and len(sizes) > variant_figures.MOST_SIZES
+    if many or bsuite_score.scored(group):
+        yield content.figure(
+            f"deep-sea-frontier{suffix}",
+            variant_figures.frontiers(group),
+            "Lines are means over seeds, hollow marks lower bounds: a seed did not solve it, and counts with the cap. "
+            "Crosses above the cap, a lane for each algorithm, are sizes that seeds did not solve, the larger the more "
+            "of them. A circle marks the largest N that at least half of the seeds solved.",
+        )
+    if variant_figures.ablation_sizes(group):
+        yield content.figure(
+            f"deep-sea-ablation{suffix}",
+            variant_figures.ablation(group),
+            "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds, shaded "
+            "their 95 % intervals. Beside each row its mean, ≥ where it is only a lower bound, and how many solved it.",
+        )
 
 
 def _sentence(aside: dict[str, Any]) -> str:
