@@ -75,7 +75,8 @@ COMMANDS: dict[str, Any] = {
         Sweep,
         None,
         "Make every run of an experiment, on this machine or on a Ray cluster; killed and started again it goes on."
-        "\n\nThe paper's: paper-atari, paper-diversity, paper-deepsea, each also as NAME-smoke, which takes a minute."
+        "\n\nThe paper's: paper-atari, paper-diversity, paper-deepsea. Ours: deepsea-frontier, deepsea-ablation, "
+        "deepsea-sensitivity. Each also as NAME-smoke, which takes a minute."
         "\n\nExample: bootdqn sweep paper-deepsea --out runs/deepsea seed=[0,1,2] --dry-run",
     ),
     "report": Leaf(

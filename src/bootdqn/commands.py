@@ -14,7 +14,7 @@ import tyro
 from bootdqn.common.errors import UsageError
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.voting import VoteRule
-from bootdqn.training.config import EnvT, SavingConfig, TrainConfig
+from bootdqn.training.config import EnvT, SavingConfig, TrainConfig, default_settings
 
 Part = TypeVar("Part")
 Flat = Annotated[tyro.conf.OmitArgPrefixes[Part], tyro.conf.arg(name="")]
@@ -129,11 +129,12 @@ class Demo:
         console.print(f"{len(runs)} runs on DeepSea, at most {self.max_episodes:,} episodes each, in {self.out}")
         outcome = conduct(runs, self.out, console, workers=self.workers)
         planned = {str(run.name) for run in runs}
-        results, _ = read_results(run for run in read_runs(self.out)[0] if run.name in planned)
+        defaults = default_settings()
+        results, _ = read_results(run for run in read_runs(self.out, defaults)[0] if run.name in planned)
         if results:
             console.print(summary_table(results))
             self._inspect(runs, console)
-            console.print(f"Open {write_report(self.out, self.out / 'report.html')} in a browser.")
+            console.print(f"Open {write_report(self.out, self.out / 'report.html', defaults)} in a browser.")
         missing = len(runs) - len(results)
         if missing:
             print(f"{missing} of {len(runs)} runs did not finish; the same command goes on", file=sys.stderr)
@@ -285,7 +286,8 @@ class Report:
         from bootdqn.analysis.report import write_report
 
         out = self.out or self.folder / "report.html"
-        print(f"Open {write_report(self.folder, out)} in a browser; its figures and tables are in {out.stem}_files.")
+        page = write_report(self.folder, out, default_settings())
+        print(f"Open {page} in a browser; its figures and tables are in {out.stem}_files.")
         return 0
 
 

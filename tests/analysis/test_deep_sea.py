@@ -1,5 +1,8 @@
 """Results without hiding: unsolved runs stay in, lower bounds say so, caps are never mixed."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from matplotlib.collections import PathCollection
@@ -9,11 +12,14 @@ from bootdqn.analysis.deep_sea_figures import drawing, episodes_to_solve, solved
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.report import deep_sea_answer
 from bootdqn.analysis.runs import read_runs
-from reference.run_folders import write_deep_sea
+from bootdqn.common.variants import Variant, label
+from reference.run_folders import DEFAULTS, write_deep_sea
+
+OLD_RESULTS = Path(__file__).parents[2] / "results/deep-sea-small"
 
 
 def result(strategy="greedy", size=10, seed=0, cap=2000, solved=100, strict=...):
-    return Result(strategy, size, seed, cap, solved, solved if strict is ... else strict)
+    return Result(Variant(strategy), size, seed, cap, solved, solved if strict is ... else strict)
 
 
 def row_of(results):
@@ -25,9 +31,50 @@ def test_finished_runs_are_read_and_others_are_named(tmp_path):
     write_deep_sea(tmp_path / "b", status="interrupted")
     write_deep_sea(tmp_path / "d")
     (tmp_path / "d/summary.json").unlink()
-    results, troubles = read_results(read_runs(tmp_path)[0])
-    assert results == [Result("gain", 5, 0, 50, 9, None)]
+    results, troubles = read_results(read_runs(tmp_path, DEFAULTS)[0])
+    assert results == [Result(Variant("gain"), 5, 0, 50, 9, None)]
     assert [(trouble.name, trouble.problem) for trouble in troubles] == [("b", "interrupted"), ("d", "under way")]
+
+
+def test_runs_of_different_settings_are_never_averaged_and_seeds_count_once(tmp_path):
+    write_deep_sea(tmp_path / "a", seed=0, solved=10)
+    write_deep_sea(tmp_path / "b", seed=1, solved=30, mapping_seed=1, target_every=5)
+    write_deep_sea(tmp_path / "c", seed=1, solved=99, mapping_seed=1, threads=4)
+    write_deep_sea(tmp_path / "d", seed=0, solved=40, prior_scale=3.0)
+    write_deep_sea(tmp_path / "e", seed=0, solved=50, mapping_seed=7)
+    write_deep_sea(tmp_path / "f", seed=1, solved=60, update_every=5)
+    results, troubles = read_results(read_runs(tmp_path, DEFAULTS)[0])
+    assert {label(cell.variant): [r.episodes for r in cell.results] for cell in cells(results)} == {
+        "BootDQN-Gain": [10, 30],
+        "BootDQN-Gain + prior 3": [40],
+        "BootDQN-Gain, fixed map 7": [50],
+        "BootDQN-Gain, update every episode": [60],
+    }
+    assert [(trouble.name, trouble.problem) for trouble in troubles] == [
+        ("c", "the same algorithm and seed as b, which is counted")
+    ]
+
+
+def test_the_results_of_old_folders_are_grouped_by_strategy_and_size_alone():
+    names = {
+        "greedy": "BootDQN",
+        "ucb": "BootDQN-UCB",
+        "gain": "BootDQN-Gain",
+        "evoi": "BootDQN-EVOI (mean)",
+        "evoi:reduce=sum": "BootDQN-EVOI",
+        "ids": "DQN-IDS",
+    }
+    expected = {}
+    for path in OLD_RESULTS.rglob("config.json"):
+        config, summary = json.loads(path.read_text()), json.loads(path.with_name("summary.json").read_text())
+        episodes = config["max_episodes"] if summary["solved_at_strict"] is None else summary["solved_at_strict"]
+        expected.setdefault((str(config["size"]), names[config["strategy"]]), []).append(episodes)
+    results, troubles = read_results(read_runs(OLD_RESULTS, DEFAULTS)[0])
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in table(results).rows]
+    found = {(row["N"], row["algorithm"]): row["mean episodes"].removeprefix("≥ ") for row in rows}
+    assert found == {key: f"{sum(values) / len(values):,.0f}" for key, values in expected.items()}
+    assert len(results) == sum(map(len, expected.values())) == 120
+    assert not troubles
 
 
 def test_an_unsolved_run_counts_with_its_cap_and_makes_the_mean_a_lower_bound():
@@ -71,7 +118,7 @@ def test_equal_runs_and_single_runs_have_no_interval():
 
 def test_algorithms_come_in_the_order_of_the_paper():
     names = ["ids", "custom", "evoi:reduce=sum", "evoi", "gain", "ucb", "greedy"]
-    order = [cell.strategy for cell in cells([result(strategy=name) for name in names])]
+    order = [cell.variant.strategy for cell in cells([result(strategy=name) for name in names])]
     assert order == ["greedy", "ucb", "gain", "evoi", "evoi:reduce=sum", "ids", "custom"]
 
 

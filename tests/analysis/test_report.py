@@ -7,15 +7,23 @@ import re
 
 import pytest
 
-from bootdqn.analysis.atari import maximal_scores, normalised_scores, read_played, runtime, vote_diversity
+from bootdqn.analysis.atari import (
+    maximal_scores,
+    normalised_scores,
+    read_played,
+    runtime,
+    vote_diversity,
+    with_paper_heads,
+)
 from bootdqn.analysis.claims import CONTRADICTED, OPEN, SUPPORTED, Evidence, judged
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.report import atari_answer, write_report
 from bootdqn.analysis.runs import read_runs
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
+from bootdqn.common.variants import Variant
 from reference.browser import opened
-from reference.run_folders import write_atari, write_deep_sea, write_folder, write_study
+from reference.run_folders import DEFAULTS, write_atari, write_deep_sea, write_folder, write_study
 
 EVIL = "<script>alert(1)<"
 
@@ -25,7 +33,7 @@ def rows(table):
 
 
 def played_below(root):
-    runs, troubles = read_runs(root)
+    runs, troubles = read_runs(root, DEFAULTS)
     assert not troubles
     return read_played(runs)[0]
 
@@ -54,7 +62,7 @@ def report(tmp_path_factory):
     (root / "broken/config.json").write_text("{")
     write_atari(root / "torn")
     (root / "torn/metrics.jsonl").write_text('{"kind": "evaluation"}\n')
-    return write_report(root, root / "report.html")
+    return write_report(root, root / "report.html", DEFAULTS)
 
 
 def test_the_table_of_maximal_scores_is_the_mean_over_seeds_of_the_best_evaluation(tmp_path):
@@ -91,14 +99,15 @@ def test_runtime_and_diversity_stand_beside_the_papers(tmp_path):
         ("2", "", ""),
         ("6", "+200 %", "+36 %"),
     ]
-    (row,) = rows(vote_diversity(played_below(tmp_path)))
+    write_atari(tmp_path / "10", num_heads=10, scores=(1.0, 2.0), diversity=1.25)
+    (row,) = rows(vote_diversity(with_paper_heads(played_below(tmp_path))))
     assert (row["count variance"], row["paper"]) == ("1.25", "1.43")
 
 
 def deep_sea_results(seeds, **solved):
     names = {"evoi": "evoi:reduce=sum"}
     return [
-        Result(names.get(name, name), 20, seed, 1000, value and value + seed, value and value + seed)
+        Result(Variant(names.get(name, name)), 20, seed, 1000, value and value + seed, value and value + seed)
         for name, value in solved.items()
         for seed in range(seeds)
     ]
@@ -176,6 +185,63 @@ def test_the_answer_comes_first_and_says_on_how_much_it_rests(report):
     assert "2 seeds" in answer
 
 
+def test_atari_runs_of_different_settings_are_told_apart_and_judged_by_no_claim(tmp_path):
+    for seed in range(2):
+        write_atari(tmp_path / f"plain/{seed}", "Hero", "evoi", seed, scores=(10.0,))
+        write_atari(tmp_path / f"prior/{seed}", "Hero", "evoi", seed, scores=(30.0,), prior_scale=3.0)
+        write_atari(tmp_path / f"sticky/{seed}", "Hero", "evoi", seed, scores=(50.0,), sticky=0.25)
+        write_atari(tmp_path / f"heads/{seed}", "Hero", "evoi", seed, num_heads=4, scores=(70.0,))
+        write_atari(tmp_path / f"dqn/{seed}", "Hero", "greedy", seed, num_heads=1, scores=(90.0,), epsilon=0.1)
+    played = played_below(tmp_path)
+    found = {row["algorithm"]: (row["ours"], row["paper"]) for row in rows(maximal_scores(with_paper_heads(played)))}
+    assert found == {
+        "BootDQN-EVOI": ("10.0", "28,539.3"),
+        "BootDQN-EVOI + prior 3": ("30.0", ""),
+        "BootDQN-EVOI, sticky=0.25": ("50.0", ""),
+        "Double DQN, ε 0.1": ("90.0", ""),
+    }
+    evidence = Evidence.among([], played)
+    assert [run.best for run in evidence.atari] == [10.0, 10.0]
+    assert sorted(run.best for run in evidence.any_heads) == [10.0, 10.0, 70.0, 70.0]
+
+
+def test_heads_that_the_paper_has_no_table_for_are_never_mixed(tmp_path):
+    for heads in (2, 6):
+        write_atari(tmp_path / str(heads), num_heads=heads, scores=(float(heads),))
+    found = rows(maximal_scores(with_paper_heads(played_below(tmp_path))))
+    assert [(row["algorithm"], row["ours"]) for row in found] == [
+        ("BootDQN-EVOI, K = 2", "2.0"),
+        ("BootDQN-EVOI, K = 6", "6.0"),
+    ]
+
+
+def test_settings_that_all_runs_share_are_said_once(tmp_path):
+    for seed in range(2):
+        write_deep_sea(tmp_path / f"a/{seed}", seed=seed, batch_size=8, learning_rate=0.1)
+        write_deep_sea(tmp_path / f"b/{seed}", seed=seed, batch_size=8, prior_scale=3.0, learning_rate=0.2)
+    page = write_report(tmp_path, tmp_path / "out.html", DEFAULTS).read_text()
+    assert "All of these runs: batch_size=8." in page
+    assert "BootDQN-Gain, learning_rate=0.1" in page
+    assert "BootDQN-Gain + prior 3, learning_rate=0.2" in page
+
+
+def test_a_folder_of_variants_has_figures_and_the_score_for_them(tmp_path):
+    for scale in (0.0, 3.0):
+        for size in range(10, 20, 2):
+            write_deep_sea(tmp_path / f"{scale}/{size}", size=size, cap=10_000, solved=500, prior_scale=scale)
+    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    figures = {path.stem for path in (tmp_path / "out_files/figures").glob("*.png")}
+    assert {"deep-sea", "deep-sea-frontier", "deep-sea-solved"} == figures
+    assert (tmp_path / "out_files/tables/bsuite-score.csv").exists()
+
+
+def test_plain_strategies_at_other_sizes_have_neither(report):
+    files = report.parent / "report_files"
+    assert not (files / "figures/deep-sea-frontier.png").exists()
+    assert not (files / "figures/deep-sea-ablation.png").exists()
+    assert not (files / "tables/bsuite-score.csv").exists()
+
+
 def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
     write_atari(tmp_path / "a")
     assert "nothing to compare yet" in atari_answer(played_below(tmp_path))
@@ -184,14 +250,14 @@ def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
 def test_runs_with_different_caps_have_sections_of_their_own(tmp_path):
     for cap in (50, 100):
         write_deep_sea(tmp_path / str(cap), cap=cap)
-    page = write_report(tmp_path, tmp_path / "out.html").read_text()
+    page = write_report(tmp_path, tmp_path / "out.html", DEFAULTS).read_text()
     assert "DeepSea, at most 100 episodes" in page
     assert "DeepSea, at most 50 episodes" in page
 
 
 def test_a_folder_without_runs_is_named(tmp_path, capsys):
     with pytest.raises(UsageError, match="there is no run"):
-        write_report(tmp_path, tmp_path / "report.html")
+        write_report(tmp_path, tmp_path / "report.html", DEFAULTS)
     assert run_command_line(["report", str(tmp_path / "nowhere")]) == 2
     assert not (tmp_path / "nowhere").exists()
     assert "is not a folder" in capsys.readouterr().err

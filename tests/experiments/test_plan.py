@@ -51,6 +51,104 @@ def test_the_seed_is_the_outermost_axis_wherever_it_is_written(tmp_path):
     assert [run.config.env.mapping_seed for run in runs] == [0, 0, 1, 1]
 
 
+def variants(tmp_path, *lines, seeds=(0, 1)):
+    (tmp_path / "own.toml").write_text(
+        f"variants = [{','.join(lines)}]\n[base]\nenvironment = 'deep-sea'\nmax_episodes = 7\n"
+        f"[axes]\nsize = [5, 6]\nseed = {list(seeds)}\n"
+    )
+    return load_sweep(str(tmp_path / "own.toml"))
+
+
+def test_variants_are_crossed_with_the_axes_and_named_by_what_they_change(tmp_path):
+    sweep = variants(
+        tmp_path,
+        "{strategy = 'gain'}",
+        "{strategy = 'gain', prior_scale = 3.0}",
+        "{strategy = 'evoi:reduce=sum', prior_scale = 3.0, learning_rate = 1e-5}",
+    )
+    one_seed = [
+        "size-5/gain/seed-0",
+        "size-5/gain/prior-scale-3.0/seed-0",
+        "size-5/evoi-reduce-sum/prior-scale-3.0/learning-rate-1e-05/seed-0",
+        "size-6/gain/seed-0",
+        "size-6/gain/prior-scale-3.0/seed-0",
+        "size-6/evoi-reduce-sum/prior-scale-3.0/learning-rate-1e-05/seed-0",
+    ]
+    assert names(sweep.runs()) == one_seed + [name.replace("seed-0", "seed-1") for name in one_seed]
+    for run in sweep.runs():
+        assert run.config.network.prior_scale == (3.0 if "prior" in str(run.name) else 0.0)
+        assert run.config.learner.learning_rate == (1e-5 if "learning" in str(run.name) else 1e-3)
+
+
+def test_a_variant_takes_the_place_of_an_axis(tmp_path):
+    sweep = variants(tmp_path, "{}", "{size = 6, update_every = 6}", seeds=[0])
+    assert names(sweep.runs()) == ["size-5/seed-0", "size-6/update-every-6/seed-0", "size-6/seed-0"]
+
+
+def test_a_variant_that_changes_nothing_is_the_plain_run(tmp_path):
+    sweep = variants(tmp_path, "{}", "{prior_scale = 0.0}", "{mapping_seed = 0}", seeds=[0, 1])
+    assert names(sweep.runs()) == [
+        "size-5/seed-0",
+        "size-6/seed-0",
+        "size-5/seed-1",
+        "size-5/mapping-seed-0/seed-1",
+        "size-6/seed-1",
+        "size-6/mapping-seed-0/seed-1",
+    ]
+
+
+def test_the_same_variant_in_another_order_is_run_once(tmp_path):
+    one, other = "{prior_scale = 3.0, batch_size = 8}", "{batch_size = 8, prior_scale = 3.0}"
+    assert len(variants(tmp_path, one, other).runs()) == 4
+
+
+@pytest.mark.parametrize("override", ["prior_scale=1.0", "prior_scale=[1.0]"])
+def test_an_override_wins_over_every_variant(tmp_path, override):
+    sweep = variants(tmp_path, "{strategy = 'gain'}", "{strategy = 'gain', prior_scale = 3.0}", "{strategy = 'ucb'}")
+    runs = sweep.with_overrides([override, "seed=[4]", "size=5"]).runs()
+    assert [(run.config.actor.strategy, run.config.network.prior_scale) for run in runs] == [
+        ("gain", 1.0),
+        ("ucb", 1.0),
+    ]
+
+
+def test_settings_of_opposite_sign_have_folders_of_their_own(tmp_path):
+    sweep = variants(tmp_path, "{strategy = 'gain:scale=-5'}", "{strategy = 'gain:scale=5'}", seeds=[0])
+    assert len(set(names(sweep.runs()))) == len(sweep.runs()) == 4
+
+
+def test_every_cell_of_the_experiments_with_variants_has_the_same_seeds():
+    for name in ("deepsea-frontier", "deepsea-ablation", "deepsea-sensitivity"):
+        cells = {}
+        for run in load_sweep(name).runs():
+            cells.setdefault(run.name.parent, []).append(run.config.run.seed)
+        assert len({tuple(seeds) for seeds in cells.values()}) == 1
+
+
+def test_the_experiments_with_variants_are_what_they_say():
+    frontier, ablation, sensitivity = (
+        load_sweep(f"deepsea-{name}").runs() for name in ("frontier", "ablation", "sensitivity")
+    )
+    assert (len(frontier), len(ablation), len(sensitivity)) == (756, 140, 90)
+    assert {run.config.env.size for run in frontier} == set(range(10, 51, 2))
+    assert {run.config.env.max_episodes for run in frontier + sensitivity} == {10_000}
+    assert {run.config.env.max_episodes for run in ablation} == {2000}
+    combinations = {
+        (run.config.actor.strategy, run.config.network.prior_scale, run.config.replay.replay) for run in ablation
+    }
+    assert {
+        (strategy, prior, replay)
+        for strategy in ("gain", "evoi:reduce=sum")
+        for prior in (0.0, 3.0)
+        for replay in ("uniform", "prioritized")
+    } < combinations
+    assert {strategy for strategy, *_ in combinations if strategy.startswith("vote")} == {
+        "vote", "vote:rule=mean", "vote:rule=borda", "vote:rule=approval", "vote:rule=copeland", "vote:rule=gap",
+    }  # fmt: skip
+    assert all(run.config.learner.update_every in (1, run.config.env.size) for run in sensitivity)
+    assert {run.config.env.mapping_seed == run.config.run.seed for run in sensitivity} == {True, False}
+
+
 def test_yaml_says_the_same_as_toml(tmp_path):
     (tmp_path / "own.toml").write_text(OWN)
     (tmp_path / "own.yaml").write_text(
@@ -91,6 +189,11 @@ def test_the_longest_runs_of_a_seed_come_first():
         ("[base]\nenvironment = 'deep-sea'\n[axes]\nsize = []", "axis size must be a list of values"),
         ("[base]\nenvironment = 'deep-sea'\nsize = 3\n[axes]\nsize = [5]", "size is in the base and an axis"),
         ("[base]\nenvironment = 'deep-see'", "environment must be one of"),
+        ("variants = [{sise = 5}]\n[base]\nenvironment = 'deep-sea'", "unknown setting 'sise'; did you mean 'size'?"),
+        ("variants = []\n[base]\nenvironment = 'deep-sea'", "tables of settings under [[variants]], got []"),
+        ("variants = [3]\n[base]\nenvironment = 'deep-sea'", "tables of settings under [[variants]], got [3]"),
+        ("variants = [{seed = 3}]\n[base]\nenvironment = 'deep-sea'", "a variant sets no seed and no environment"),
+        ("variant = [{size = 3}]\n[base]\nenvironment = 'deep-sea'", "unknown key 'variant'; did you mean 'variants'?"),
         ("[axes]\nsize = [5]", "expected tables [base] and [axes]"),
         ("[base", "own.toml"),
     ],
@@ -122,5 +225,5 @@ def test_a_file_that_is_not_there_and_a_name_that_is_none():
         load_sweep("nowhere.toml")
     with pytest.raises(UsageError, match="did you mean 'paper-atari'"):
         load_sweep("paper-atary")
-    with pytest.raises(UsageError, match="choose from paper-atari, paper-atari-smoke"):
+    with pytest.raises(UsageError, match="choose from deepsea-ablation, deepsea-ablation-smoke"):
         load_sweep("zzz")

@@ -4,6 +4,9 @@ import json
 
 import numpy as np
 
+from bootdqn.training.config import default_settings
+
+DEFAULTS = default_settings()
 GAMES = ("Gravitar", "Solaris", "PrivateEye", "Venture", "Alien", "Hero")
 
 
@@ -17,9 +20,12 @@ def write_folder(path, config, summary=None, metrics=()):
         (path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in metrics))
 
 
-def write_deep_sea(path, strategy="gain", size=5, seed=0, cap=50, solved=9, strict=..., status="finished", bad=()):
-    """Write a DeepSea run; `bad` says of each episode whether it was."""
+def write_deep_sea(
+    path, strategy="gain", size=5, seed=0, cap=50, solved=9, strict=..., status="finished", bad=(), **changes
+):
+    """Write a DeepSea run; `bad` says of each episode whether it was, `changes` are further settings."""
     config = {"environment": "deep-sea", "strategy": strategy, "size": size, "seed": seed, "max_episodes": cap}
+    config |= changes
     summary = {"status": status, "solved_at": solved, "solved_at_strict": solved if strict is ... else strict}
     episodes = [{"kind": "episode", "episode": number, "bad": value} for number, value in enumerate(bad, start=1)]
     write_folder(path, config, summary, episodes)

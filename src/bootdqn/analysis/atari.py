@@ -1,6 +1,6 @@
 """Atari runs into the paper's tables: maximal scores, human-normalised means, vote variance, runtime by K."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,9 @@ from bootdqn.analysis.statistics import (
     stratified_interval,
 )
 from bootdqn.analysis.tables import Table
-from bootdqn.common.algorithms import algorithm_order, on_atari
+from bootdqn.common.algorithms import on_atari
 from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.variants import Variant, label, variant_order
 
 PAPER_HEADS = 10
 MEASURES = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")
@@ -30,7 +31,7 @@ class Played:
 
     name: str
     game: str
-    strategy: str
+    variant: Variant
     num_heads: int
     seed: int
     frames: tuple[int, ...]
@@ -64,7 +65,7 @@ def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
                 Played(
                     name=run.name,
                     game=str(run.config["game"]),
-                    strategy=str(run.config["strategy"]),
+                    variant=run.variant,
                     num_heads=int(run.config["num_heads"]),
                     seed=int(run.config["seed"]),
                     frames=tuple(int(record["frames"]) for record in evaluations),
@@ -83,8 +84,16 @@ def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
 
 
 def with_paper_heads(played: list[Played]) -> list[Played]:
-    """Return the runs with as many heads as the paper's tables; all of them where none has."""
-    return [run for run in played if run.num_heads == PAPER_HEADS] or played
+    """Return the runs without those that only vary K, of what was also run with as many heads as the paper's."""
+    as_in_the_paper = {run.variant.without("num_heads") for run in played if run.num_heads == PAPER_HEADS}
+    return [
+        run for run in played if run.num_heads == PAPER_HEADS or run.variant.without("num_heads") not in as_in_the_paper
+    ]
+
+
+def name_of(variant: Variant) -> str:
+    """Return a variant's name on Atari."""
+    return label(variant, on_atari)
 
 
 def games_of(played: list[Played]) -> list[str]:
@@ -93,14 +102,14 @@ def games_of(played: list[Played]) -> list[str]:
     return sorted({run.game for run in played}, key=lambda game: (order.get(game, len(order)), game))
 
 
-def strategies_of(played: list[Played]) -> list[str]:
-    """Return the strategies that played, in the paper's order."""
-    return sorted({run.strategy for run in played}, key=algorithm_order)
+def variants_of(played: list[Played]) -> list[Variant]:
+    """Return the variants that played, in the paper's order."""
+    return sorted({run.variant for run in played}, key=lambda variant: variant_order(variant, on_atari))
 
 
-def of(played: list[Played], game: str, strategy: str) -> list[Played]:
+def of(played: list[Played], game: str, variant: Variant) -> list[Played]:
     """Return the runs of one cell, by seed."""
-    return sorted((r for r in played if r.game == game and r.strategy == strategy), key=lambda run: run.seed)
+    return sorted((r for r in played if r.game == game and r.variant == variant), key=lambda run: run.seed)
 
 
 def equal_budget(played: list[Played], game: str) -> int:
@@ -126,15 +135,15 @@ def maximal_scores(played: list[Played]) -> Table:
     rows = []
     for game in games_of(played):
         budget = equal_budget(played, game)
-        for strategy in strategies_of(played):
-            runs = of(played, game, strategy)
+        for variant in variants_of(played):
+            runs = of(played, game, variant)
             if runs:
                 best = [run.best for run in runs]
-                known = paper.MAXIMAL_SCORE.get(game, {}).get(strategy)
+                known = _printed(paper.MAXIMAL_SCORE.get(game, {}), variant)
                 rows.append(
                     (
                         paper.title_of(game),
-                        on_atari(strategy).label,
+                        name_of(variant),
                         f"{np.mean(best):,.1f}",
                         _interval(interval_of_mean(best)),
                         "" if known is None else f"{known:,.1f}",
@@ -160,16 +169,17 @@ def normalised_scores(played: list[Played]) -> Table | None:
     """Table 2 of the paper, with what good practice adds; None where no game of the paper was played."""
     games = [game for game in games_of(played) if game in paper.GAMES]
     rows = []
-    for strategy in strategies_of(played):
-        mine = [game for game in games if of(played, game, strategy)]
+    for variant in variants_of(played):
+        mine = [game for game in games if of(played, game, variant)]
         if not mine:
             continue
-        strata = normalised_strata(played, mine, strategy)
+        strata = normalised_strata(played, mine, variant)
         values = [value for stratum in strata for value in stratum]
-        same, published = paper.mean_normalised(strategy, tuple(mine)), paper.MEAN_NORMALISED.get(strategy)
+        same = None if variant.settings else paper.mean_normalised(variant.strategy, tuple(mine))
+        published = _printed(paper.MEAN_NORMALISED, variant)
         rows.append(
             (
-                on_atari(strategy).label,
+                name_of(variant),
                 f"{np.mean([np.mean(stratum) for stratum in strata]):.2f}",
                 f"{interquartile_mean(values):.2f}",
                 _interval(stratified_interval(strata, interquartile_means), ".2f"),
@@ -196,23 +206,23 @@ def normalised_scores(played: list[Played]) -> Table | None:
     )  # fmt: skip
 
 
-def normalised_strata(played: list[Played], games: list[str], strategy: str) -> list[list[float]]:
-    """Return for each game the human-normalised best scores of the strategy's runs."""
-    return [[paper.normalised(game, run.best) for run in of(played, game, strategy)] for game in games]
+def normalised_strata(played: list[Played], games: list[str], variant: Variant) -> list[list[float]]:
+    """Return for each game the human-normalised best scores of the variant's runs."""
+    return [[paper.normalised(game, run.best) for run in of(played, game, variant)] for game in games]
 
 
 def vote_diversity(played: list[Played]) -> Table:
     """Table 3 of the paper: the variance of the votes, averaged over all evaluations, and the entropy beside it."""
     rows = []
     for game in games_of(played):
-        for strategy in strategies_of(played):
-            runs = of(played, game, strategy)
+        for variant in variants_of(played):
+            runs = of(played, game, variant)
             if runs:
-                known = paper.VOTE_VARIANCE.get(game, {}).get(strategy)
+                known = _printed(paper.VOTE_VARIANCE.get(game, {}), variant)
                 rows.append(
                     (
                         paper.title_of(game),
-                        on_atari(strategy).label,
+                        name_of(variant),
                         f"{mean_diversity(runs, 'vote_count_variance'):.2f}",
                         "" if known is None else f"{known:.2f}",
                         f"{mean_diversity(runs, 'vote_entropy'):.2f}",
@@ -247,16 +257,12 @@ def mean_diversity(runs: list[Played], measure: str) -> float:
 
 
 def by_heads(played: list[Played]) -> dict[int, list[Played]]:
-    """Return the runs of the game and strategy that were played with most different K, by K; empty where none was."""
-    cells = {(run.game, run.strategy) for run in played}
-    if not cells:
-        return {}
-
-    def heads(cell: tuple[str, str]) -> set[int]:
-        return {run.num_heads for run in of(played, *cell)}
-
-    cell = max(sorted(cells), key=lambda one: len(heads(one)))
-    found = {k: [run for run in of(played, *cell) if run.num_heads == k] for k in sorted(heads(cell))}
+    """Return the runs of the game and algorithm that were played with most different K, by K; empty where none was."""
+    cells: dict[tuple[str, Variant], dict[int, list[Played]]] = {}
+    for run in sorted(played, key=lambda run: (run.num_heads, run.seed)):
+        cell = cells.setdefault((run.game, run.variant.without("num_heads")), {})
+        cell.setdefault(run.num_heads, []).append(run)
+    found = max((cells[cell] for cell in sorted(cells, key=_cell_order)), key=len, default={})
     return found if len(found) > 1 else {}
 
 
@@ -302,16 +308,16 @@ def runtime(played: list[Played]) -> Table | None:
 
 def improvements(played: list[Played]) -> Table | None:
     """Return how likely a run of each algorithm beats one of each other; None where fewer than two can be compared."""
-    strategies = strategies_of(played)
+    variants = variants_of(played)
     rows = []
-    for one in strategies:
-        for other in strategies:
+    for one in variants:
+        for other in variants:
             games = [game for game in games_of(played) if of(played, game, one) and of(played, game, other)]
             if one == other or not games:
                 continue
             ours, theirs = ([[run.best for run in of(played, g, s)] for g in games] for s in (one, other))
             chance = probability_of_improvement(ours, theirs)
-            rows.append((on_atari(one).label, on_atari(other).label, f"{chance:.2f}", str(len(games))))
+            rows.append((name_of(one), name_of(other), f"{chance:.2f}", str(len(games))))
     if not rows:
         return None
     return Table(
@@ -321,6 +327,15 @@ def improvements(played: list[Played]) -> Table | None:
         rows,
         text_columns=("algorithm", "against"),
     )
+
+
+def _printed(numbers: Mapping[str, float | None], variant: Variant) -> float | None:
+    """Return what the paper prints for a variant: it has numbers for its own settings only."""
+    return None if variant.settings else numbers.get(variant.strategy)
+
+
+def _cell_order(cell: tuple[str, Variant]) -> tuple[str, str, str]:
+    return cell[0], cell[1].strategy, str(cell[1].settings)
 
 
 def _interval(interval: tuple[float, float] | None, form: str = ",.1f") -> str:

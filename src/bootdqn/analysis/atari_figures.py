@@ -7,10 +7,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bootdqn.analysis import paper
-from bootdqn.analysis.atari import Played, by_heads, curve, games_of, normalised_strata, of, strategies_of
+from bootdqn.analysis.atari import Played, by_heads, curve, games_of, name_of, normalised_strata, of, variants_of
 from bootdqn.analysis.figures import STYLE, band
 from bootdqn.analysis.statistics import RESAMPLES, SEED, Values, performance_profile
 from bootdqn.common.algorithms import on_atari
+from bootdqn.common.variants import Look, looks
 
 INSET_FRAMES = 5e6
 CROWDED = 0.25
@@ -35,9 +36,9 @@ def heads(played: list[Played]) -> Figure:
         figure = Figure(figsize=(7.5, 4.5), layout="constrained")
         axes = figure.subplots()
         for (k, runs), colour in zip(groups.items(), HEAD_COLOURS * len(groups), strict=False):
-            _line(axes, runs, None, colour, f"K = {k} (n = {len(runs)})")
+            _line(axes, runs, None, Look(f"K = {k} (n = {len(runs)})", colour))
         first = next(iter(groups.values()))[0]
-        axes.set_title(f"{on_atari(first.strategy).label} on {paper.title_of(first.game)}")
+        axes.set_title(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}")
         _label(axes, "evaluation score")
         axes.legend(frameon=False, fontsize=9)
         return figure
@@ -50,15 +51,15 @@ def profiles(played: list[Played]) -> Figure:
         axes = figure.subplots()
         games = [game for game in games_of(played) if game in paper.GAMES]
         values = {
-            strategy: [v for stratum in normalised_strata(played, games, strategy) for v in stratum]
-            for strategy in strategies_of(played)
+            variant: [v for stratum in normalised_strata(played, games, variant) for v in stratum]
+            for variant in variants_of(played)
         }
         everything = [v for each in values.values() for v in each]
         thresholds = np.linspace(min(0.0, *everything), max(everything) * 1.05 + 1e-9, 200)
-        for strategy, found in values.items():
-            if found:
-                look = on_atari(strategy)
-                axes.step(thresholds, performance_profile(found, thresholds), color=look.colour, label=look.label)
+        for variant, look in looks(values, on_atari).items():
+            if found := values[variant]:
+                axes.step(thresholds, performance_profile(found, thresholds), color=look.colour, label=look.label,
+                          linestyle=look.line)  # fmt: skip
         axes.set_xlabel("human-normalised score τ (%)")
         axes.set_ylabel("fraction of runs above τ")
         axes.set_ylim(-0.03, 1.03)
@@ -76,14 +77,15 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
         grid = figure.subplots(rows, columns, squeeze=False)
         labels: dict[str, Line2D] = {}
         for game, axes in zip(games, grid.flat, strict=False):
-            for strategy in strategies_of(played):
-                runs = of(played, game, strategy)
-                if runs:
-                    look = on_atari(strategy)
-                    labels[look.label] = _line(axes, runs, measure, look.colour, look.label)
+            cells = [
+                (of(played, game, variant), look) for variant, look in looks(variants_of(played), on_atari).items()
+            ]
+            cells = [(runs, look) for runs, look in cells if runs]
+            for runs, look in cells:
+                labels[look.label] = _line(axes, runs, measure, look)
             if measure is None:
                 _reference_lines(axes, game)
-                _inset_where_crowded(axes, [of(played, game, strategy) for strategy in strategies_of(played)])
+                _inset_where_crowded(axes, cells)
             axes.set_title(paper.title_of(game))
             _label(axes, label)
         for axes in list(grid.flat)[len(games) :]:
@@ -94,13 +96,14 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
         return figure
 
 
-def _line(axes: Axes, runs: list[Played], measure: str | None, colour: str, label: str) -> Line2D:
+def _line(axes: Axes, runs: list[Played], measure: str | None, look: Look) -> Line2D:
     frames, values = curve(runs, measure)
     mean = values.mean(axis=0)
     if len(runs) > 1:
-        band(axes, frames / 1e6, *_interval(values), colour)
-    marker = "o" if len(frames) == 1 else None
-    (line,) = axes.plot(frames / 1e6, mean, color=colour, label=label, linewidth=1.8, marker=marker)
+        band(axes, frames / 1e6, *_interval(values), look.colour)
+    marker = look.marker if len(frames) == 1 else None
+    (line,) = axes.plot(frames / 1e6, mean, color=look.colour, label=look.label, linewidth=1.8, marker=marker,
+                        linestyle=look.line)  # fmt: skip
     return line
 
 
@@ -120,19 +123,18 @@ def _reference_lines(axes: Axes, game: str) -> None:
                       va="bottom", fontsize=8)  # fmt: skip
 
 
-def _inset_where_crowded(axes: Axes, groups: list[list[Played]]) -> None:
+def _inset_where_crowded(axes: Axes, cells: list[tuple[list[Played], Look]]) -> None:
     """Show the last 5M frames once more, larger, where several curves end close together."""
-    groups = [runs for runs in groups if runs]
-    ends = [curve(runs)[1].mean(axis=0)[-1] for runs in groups]
-    last = max(curve(runs)[0][-1] for runs in groups)
+    ends = [curve(runs)[1].mean(axis=0)[-1] for runs, _ in cells]
+    last = max(curve(runs)[0][-1] for runs, _ in cells)
     low, high = axes.get_ylim()
-    if len(groups) < 2 or last < 2 * INSET_FRAMES or max(ends) - min(ends) > CROWDED * (high - low):
+    if len(cells) < 2 or last < 2 * INSET_FRAMES or max(ends) - min(ends) > CROWDED * (high - low):
         return
     inset = axes.inset_axes((0.55, 0.08, 0.42, 0.36))
-    for runs in groups:
+    for runs, look in cells:
         frames, values = curve(runs)
         late = frames >= last - INSET_FRAMES
-        inset.plot(frames[late] / 1e6, values.mean(axis=0)[late], color=on_atari(runs[0].strategy).colour)
+        inset.plot(frames[late] / 1e6, values.mean(axis=0)[late], color=look.colour, linestyle=look.line)
     inset.tick_params(labelsize=7)
 
 

@@ -11,7 +11,8 @@ from bootdqn.analysis.atari import Played, by_heads, games_of, mean_diversity, n
 from bootdqn.analysis.deep_sea import Cell, Result, by_cap, cells
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
-from bootdqn.common.algorithms import algorithm, on_atari
+from bootdqn.common.algorithms import on_atari
+from bootdqn.common.variants import Variant, label
 
 SUPPORTED, CONTRADICTED, OPEN = "supported", "contradicted", "not enough evidence"
 DEEP_SEA_EVOI, ENOUGH_SEEDS = "evoi:reduce=sum", 3
@@ -27,13 +28,22 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """The runs that claims are judged by."""
+    """The runs that claims are judged by: those with the paper's settings."""
 
     deep_sea: list[Result]
     atari: list[Played]
     """With as many heads as the paper's tables."""
     any_heads: list[Played]
     """With any number of heads."""
+
+    @classmethod
+    def among(cls, deep_sea: list[Result], atari: list[Played]) -> "Evidence":
+        """Return the runs that have the paper's settings, among others."""
+        return cls(
+            [result for result in deep_sea if not result.variant.settings],
+            [run for run in atari if not run.variant.settings],
+            [run for run in atari if not run.variant.without("num_heads").settings],
+        )
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ def _deep_sea_beats(strategy: str) -> Callable[[Evidence], Verdict]:
     def judge(evidence: Evidence) -> Verdict:
         rivals = ("greedy", "ucb")
         for cap, results in by_cap(evidence.deep_sea).items():
-            groups = {(cell.size, cell.strategy): cell for cell in cells(results)}
+            groups = {(cell.size, cell.variant.strategy): cell for cell in cells(results)}
             sizes = [size for size, _ in groups if all((size, name) in groups for name in (strategy, *rivals))]
             if not sizes:
                 continue
@@ -86,9 +96,7 @@ def _deep_sea_beats(strategy: str) -> Callable[[Evidence], Verdict]:
 
 def _said(cell: Cell) -> str:
     bound = "≥ " if cell.censored else ""
-    return (
-        f"{algorithm(cell.strategy).label} {bound}{cell.mean:,.0f} episodes ({cell.solved}/{len(cell.results)} solved)"
-    )
+    return f"{label(cell.variant)} {bound}{cell.mean:,.0f} episodes ({cell.solved}/{len(cell.results)} solved)"
 
 
 def _fewer(ours: int, theirs: int) -> str:
@@ -97,7 +105,7 @@ def _fewer(ours: int, theirs: int) -> str:
 
 def _atari_budget(runs: list[Played]) -> str:
     """Say on how much less than the paper's budget a statement rests."""
-    seeds = min(len(of(runs, run.game, run.strategy)) for run in runs)
+    seeds = min(len(of(runs, run.game, run.variant)) for run in runs)
     frames = min(run.frames[-1] for run in runs)
     if seeds >= paper.SEEDS and frames >= paper.FRAMES:
         return ""
@@ -116,15 +124,15 @@ def _normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]
         games = [
             game
             for game in games_of(played)
-            if game in paper.GAMES and of(played, game, "evoi") and of(played, game, rival)
+            if game in paper.GAMES and of(played, game, Variant("evoi")) and of(played, game, Variant(rival))
         ]
         if not games:
             return Verdict(OPEN, f"no game of the paper was played by both EVOI and {on_atari(rival).label}")
         ours, theirs = (
-            float(np.mean([np.mean(stratum) for stratum in normalised_strata(played, games, name)]))
+            float(np.mean([np.mean(stratum) for stratum in normalised_strata(played, games, Variant(name))]))
             for name in ("evoi", rival)
         )
-        runs = [run for game in games for name in ("evoi", rival) for run in of(played, game, name)]
+        runs = [run for game in games for name in ("evoi", rival) for run in of(played, game, Variant(name))]
         says = f"{ours - theirs:+.2f} points on {len(games)} of {len(paper.GAMES)} games{_atari_budget(runs)}"
         if len(games) < len(paper.GAMES) or not _is_the_papers_size(runs):
             return Verdict(OPEN, says, "human-normalised score")
@@ -135,19 +143,17 @@ def _normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]
 
 def _best_in_four_games(evidence: Evidence) -> Verdict:
     played = evidence.atari
-    compared = [
-        g for g in games_of(played) if g in paper.GAMES and len({r.strategy for r in played if r.game == g}) > 1
-    ]
+    compared = [g for g in games_of(played) if g in paper.GAMES and len({r.variant for r in played if r.game == g}) > 1]
     if not compared:
         return Verdict(OPEN, "no game of the paper was played by two algorithms")
     best = {
         game: max(
-            {r.strategy for r in played if r.game == game},
-            key=lambda name, game=game: float(np.mean([run.best for run in of(played, game, name)])),  # type: ignore[misc]
+            {r.variant for r in played if r.game == game},
+            key=lambda one, game=game: float(np.mean([run.best for run in of(played, game, one)])),  # type: ignore[misc]
         )
         for game in compared
     }
-    count = sum(name == "evoi" for name in best.values())
+    count = sum(variant == Variant("evoi") for variant in best.values())
     runs = [run for run in played if run.game in compared]
     says = f"EVOI is best in {count} of {len(compared)} games{_atari_budget(runs)}"
     if len(compared) < len(paper.GAMES) or not _is_the_papers_size(runs):
@@ -158,12 +164,12 @@ def _best_in_four_games(evidence: Evidence) -> Verdict:
 def _above_the_original(evidence: Evidence) -> Verdict:
     told, above = [], []
     for game in (g for g in games_of(evidence.atari) if g in paper.GAMES):
-        original, runs = paper.MAXIMAL_SCORE[game][paper.ORIGINAL], of(evidence.atari, game, "greedy")
+        original, runs = paper.MAXIMAL_SCORE[game][paper.ORIGINAL], of(evidence.atari, game, Variant("greedy"))
         if original is not None and runs:
             ours = float(np.mean([run.best for run in runs]))
             above.append(ours > original)
             told.append(f"{paper.title_of(game)} {ours:,.1f} against {original:,.1f}")
-    runs = [run for run in evidence.atari if run.strategy == "greedy"]
+    runs = [run for run in evidence.atari if run.variant == Variant("greedy")]
     if not told:
         return Verdict(OPEN, "BootDQN was run on no game of the paper")
     says = ", ".join(told) + _atari_budget(runs)
@@ -195,9 +201,9 @@ def _diversity(measure: str, subject: tuple[str, ...], *, highest: bool) -> Call
         played, told, held = evidence.atari, [], []
         for game in (g for g in games_of(played) if g in paper.GAMES):
             found = {
-                name: mean_diversity(of(played, game, name), measure)
+                name: mean_diversity(of(played, game, Variant(name)), measure)
                 for name in ("greedy", "ucb", "gain", "evoi")
-                if of(played, game, name)
+                if of(played, game, Variant(name))
             }
             mine = [name for name in subject if name in found]
             others = [name for name in found if name not in subject] if highest else ["greedy"]
@@ -222,7 +228,11 @@ def _slower_than_greedy(evidence: Evidence) -> Verdict:
     """Judge how much longer EVOI takes than BootDQN for the same frames on the same game."""
     for game in games_of(evidence.atari):
         speeds = {
-            name: [r.total_frames / r.seconds for r in of(evidence.atari, game, name) if r.finished and r.seconds]
+            name: [
+                run.total_frames / run.seconds
+                for run in of(evidence.atari, game, Variant(name))
+                if run.finished and run.seconds
+            ]
             for name in ("greedy", "evoi")
         }
         if all(speeds.values()):

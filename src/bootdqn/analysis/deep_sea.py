@@ -10,8 +10,8 @@ import rich.table
 from bootdqn.analysis.runs import Run, Trouble
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
-from bootdqn.common.algorithms import algorithm, algorithm_order
 from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.variants import Variant, label, variant_order
 
 BAD_FRACTION = 0.9
 """An episode at which fewer than this fraction of the episodes so far were bad counts as solved."""
@@ -21,7 +21,7 @@ BAD_FRACTION = 0.9
 class Result:
     """One finished run."""
 
-    strategy: str
+    variant: Variant
     size: int
     seed: int
     cap: int
@@ -43,9 +43,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Cell:
-    """All runs of one strategy at one size, with one cap."""
+    """All runs of one variant at one size, with one cap."""
 
-    strategy: str
+    variant: Variant
     size: int
     results: tuple[Result, ...]
 
@@ -71,38 +71,45 @@ class Cell:
 
 
 def read_results(runs: Iterable[Run]) -> tuple[list[Result], list[Trouble]]:
-    """Return the result of every finished run, and the runs that do not count."""
-    results, troubles = [], []
+    """Return the result of every finished run, and the runs that do not count: a seed counts once."""
+    results: dict[Any, tuple[Result, str]] = {}
+    troubles = []
     for run in runs:
         if run.status != "finished":
             troubles.append(Trouble(run.name, str(run.summary.get("error", run.status))))
             continue
         try:
-            results.append(_result(run.config, run.summary))
+            result = _result(run)
         except (KeyError, TypeError) as error:
             troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
-    return results, troubles
+            continue
+        _, first = results.setdefault((result.variant, result.size, result.cap, result.seed), (result, run.name))
+        if first != run.name:
+            troubles.append(Trouble(run.name, f"the same algorithm and seed as {first}, which is counted"))
+    return [result for result, _ in results.values()], troubles
 
 
-def regret_curves(runs: Iterable[Run], size: int) -> dict[str, list[list[float]]]:
-    """Return the running regret of every run of `size` whose records are there, by strategy."""
-    curves: dict[str, list[list[float]]] = {}
+def regret_curves(runs: Iterable[Run], size: int) -> dict[Variant, list[list[float]]]:
+    """Return the running regret of every run of `size` whose records are there, by variant."""
+    curves: dict[Variant, list[list[float]]] = {}
     for run in runs:
         if run.config.get("size") != size:
             continue
         try:
+            variant = run.variant
             bad = [bool(record["bad"]) for record in run.folder.read_metrics("episode")]
         except (DamagedFileError, KeyError):
             continue
         if bad:
             counts = np.cumsum(bad) / np.arange(1, len(bad) + 1)
-            curves.setdefault(str(run.config.get("strategy")), []).append(counts.tolist())
+            curves.setdefault(variant, []).append(counts.tolist())
     return curves
 
 
-def _result(config: dict[str, Any], summary: dict[str, Any]) -> Result:
+def _result(run: Run) -> Result:
+    config, summary = run.config, run.summary
     return Result(
-        strategy=str(config["strategy"]),
+        variant=run.variant,
         size=int(config["size"]),
         seed=int(config["seed"]),
         cap=int(config["max_episodes"]),
@@ -112,22 +119,22 @@ def _result(config: dict[str, Any], summary: dict[str, Any]) -> Result:
 
 
 def cells(results: list[Result]) -> list[Cell]:
-    """Group results by size and strategy.
+    """Group results by size and variant.
 
     Raises:
         ValueError: Runs of one cell have different caps; their means must not be taken together.
     """
-    groups: dict[tuple[int, str], list[Result]] = {}
+    groups: dict[tuple[int, Variant], list[Result]] = {}
     for result in results:
-        groups.setdefault((result.size, result.strategy), []).append(result)
-    for (size, strategy), group in groups.items():
+        groups.setdefault((result.size, result.variant), []).append(result)
+    for (size, variant), group in groups.items():
         caps = sorted({result.cap for result in group})
         if len(caps) > 1:
-            raise ValueError(f"runs of {strategy} at N = {size} have different caps {caps}; analyse them apart")
-    ordered = sorted(groups, key=lambda key: (key[0], algorithm_order(key[1])))
+            raise ValueError(f"runs of {label(variant)} at N = {size} have different caps {caps}; analyse them apart")
+    ordered = sorted(groups, key=lambda key: (key[0], variant_order(key[1])))
     return [
-        Cell(strategy, size, tuple(sorted(groups[size, strategy], key=lambda result: result.seed)))
-        for size, strategy in ordered
+        Cell(variant, size, tuple(sorted(groups[size, variant], key=lambda result: result.seed)))
+        for size, variant in ordered
     ]
 
 
@@ -146,7 +153,7 @@ def table(results: list[Result], name: str = "deep-sea") -> Table:
     rows = [
         (
             str(cell.size),
-            algorithm(cell.strategy).label,
+            label(cell.variant),
             f"{cell.solved}/{len(cell.results)}",
             f"{'≥ ' if cell.censored else ''}{cell.mean:,.0f}",
             "" if cell.interval is None else f"{cell.interval[0]:,.0f} to {cell.interval[1]:,.0f}",

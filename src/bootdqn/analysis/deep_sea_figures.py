@@ -10,8 +10,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter, StrMethodFormatter
 
 from bootdqn.analysis.deep_sea import BAD_FRACTION, Cell, Result, cells
-from bootdqn.analysis.figures import STYLE, band
-from bootdqn.common.algorithms import algorithm, algorithm_order
+from bootdqn.analysis.figures import FEW, STYLE, band, legend
+from bootdqn.common.algorithms import algorithm
+from bootdqn.common.variants import Look, Variant, looks
+
+LONG = 20
+"""Letters of a label that has no room beside others."""
 
 
 def episodes_to_solve(results: list[Result]) -> Figure:
@@ -42,15 +46,14 @@ def solved_fraction(results: list[Result]) -> Figure:
     """Draw the fraction of runs that solved it, by the strict reading, for each size and algorithm."""
     groups = cells(results)
     sizes = sorted({cell.size for cell in groups})
-    strategies = sorted({cell.strategy for cell in groups}, key=algorithm_order)
-    width = 0.8 / len(strategies)
+    shown = looks(cell.variant for cell in groups)
+    width = 0.8 / len(shown)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 3.2), layout="constrained")
         axes = figure.subplots()
-        for number, strategy in enumerate(strategies):
-            look = algorithm(strategy)
-            mine = {cell.size: cell.solved / len(cell.results) for cell in groups if cell.strategy == strategy}
-            at = [place + width * (number - (len(strategies) - 1) / 2) for place, n in enumerate(sizes) if n in mine]
+        for number, (variant, look) in enumerate(shown.items()):
+            mine = {cell.size: cell.solved / len(cell.results) for cell in groups if cell.variant == variant}
+            at = [place + width * (number - (len(shown) - 1) / 2) for place, n in enumerate(sizes) if n in mine]
             axes.bar(at, [mine[n] for n in sizes if n in mine], 0.9 * width, color=look.colour, label=look.label)
             axes.scatter(at, [mine[n] for n in sizes if n in mine], s=8, color=look.colour)
         axes.set_xticks(range(len(sizes)), [f"N = {size}" for size in sizes])
@@ -61,16 +64,16 @@ def solved_fraction(results: list[Result]) -> Figure:
         return figure
 
 
-def running_regret(curves: dict[str, list[list[float]]], size: int) -> Figure:
-    """Draw the fraction of bad episodes so far against episodes, a thin line a run, for each strategy."""
+def running_regret(curves: dict[Variant, list[list[float]]], shown: dict[Variant, Look], size: int) -> Figure:
+    """Draw the fraction of bad episodes so far against episodes, a thin line a run, for each variant."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 3.8), layout="constrained")
         axes = figure.subplots()
-        for strategy in sorted(curves, key=algorithm_order):
-            look = algorithm(strategy)
-            for number, regret in enumerate(curves[strategy]):
+        for variant in (one for one in shown if one in curves):
+            look = shown[variant]
+            for number, regret in enumerate(curves[variant]):
                 axes.plot(range(1, len(regret) + 1), regret, color=look.colour, linewidth=1.0, alpha=0.8,
-                          label=None if number else look.label)  # fmt: skip
+                          linestyle=look.line, label=None if number else look.label)  # fmt: skip
         axes.axhline(BAD_FRACTION, color="black", linewidth=0.8, linestyle=":")
         axes.annotate("solved below", (1.0, BAD_FRACTION), xycoords=("axes fraction", "data"), ha="right", va="top",
                       fontsize=9)  # fmt: skip
@@ -78,7 +81,7 @@ def running_regret(curves: dict[str, list[list[float]]], size: int) -> Figure:
         axes.set_xlabel("episodes (log scale)")
         axes.set_ylabel("running regret")
         axes.set_title(f"DeepSea, N = {size}")
-        axes.legend(frameon=False, fontsize=9, loc="lower left")
+        legend(axes, "lower left")
         return figure
 
 
@@ -109,25 +112,29 @@ def drawing(size: int = 6) -> Figure:
 
 
 def _columns(axes: Axes, groups: list[Cell]) -> None:
+    shown = looks(cell.variant for cell in groups)
     for x, cell in enumerate(groups):
-        colour = algorithm(cell.strategy).colour
+        colour = shown[cell.variant].colour
         _seeds(axes, cell, x, 0.08, colour)
         axes.plot([x - 0.22, x + 0.22], [cell.mean] * 2, color=colour, linewidth=2.5)
         _mark_lower_bounds(axes, [cell], [x], colour)
-    axes.set_xticks(range(len(groups)), [algorithm(cell.strategy).label for cell in groups])
+    axes.set_xticks(range(len(groups)), [shown[cell.variant].label for cell in groups])
+    if len(groups) > FEW or max(len(look.label) for look in shown.values()) > LONG:
+        for name in axes.get_xticklabels():
+            name.set(rotation=20, ha="right")
     axes.set_xlim(-0.6, len(groups) - 0.4)
     axes.grid(visible=False, axis="x")
     axes.set_title(f"DeepSea, N = {groups[0].size}")
 
 
 def _against_size(axes: Axes, groups: list[Cell]) -> None:
-    strategies = sorted({cell.strategy for cell in groups}, key=algorithm_order)
-    for number, strategy in enumerate(strategies):
-        mine = [cell for cell in groups if cell.strategy == strategy]
-        look = algorithm(strategy)
-        shift = 0.3 * (number - (len(strategies) - 1) / 2)
-        sizes = [cell.size + shift for cell in mine]
-        axes.plot(sizes, [cell.mean for cell in mine], color=look.colour, label=look.label, linewidth=2)
+    shown = looks(cell.variant for cell in groups)
+    step = min(0.3, 0.6 * min(np.diff(sorted({cell.size for cell in groups}))) / len(shown))
+    for number, (variant, look) in enumerate(shown.items()):
+        mine = [cell for cell in groups if cell.variant == variant]
+        sizes = [cell.size + step * (number - (len(shown) - 1) / 2) for cell in mine]
+        axes.plot(sizes, [cell.mean for cell in mine], color=look.colour, label=look.label, linewidth=2,
+                  linestyle=look.line)  # fmt: skip
         ends = [cell.interval or (cell.mean, cell.mean) for cell in mine]
         band(axes, np.asarray(sizes), np.asarray([low for low, _ in ends]), np.asarray([high for _, high in ends]),
              look.colour)  # fmt: skip
@@ -137,7 +144,7 @@ def _against_size(axes: Axes, groups: list[Cell]) -> None:
     axes.set_xticks(sorted({cell.size for cell in groups}))
     axes.set_xlabel("size N of the grid")
     axes.set_title("DeepSea")
-    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    legend(axes, "lower right")
 
 
 def _mark_lower_bounds(axes: Axes, groups: list[Cell], xs: Sequence[float], colour: str) -> None:

@@ -1,7 +1,7 @@
 """What all figures share: one look, and ways out of Matplotlib that keep no state in it."""
 
 import io
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -18,6 +18,8 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "bootdqn",
 }
+FEW = 6
+"""Curves whose names have room inside the axes."""
 
 
 def to_svg(figure: Figure) -> str:
@@ -35,6 +37,14 @@ def to_png(figure: Figure) -> bytes:
     with mpl.rc_context(STYLE):
         figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     return buffer.getvalue()
+
+
+def legend(axes: Axes, place: Literal["lower left", "lower right"]) -> None:
+    """Name the curves inside the axes, or beside them where they are many."""
+    if len(axes.get_legend_handles_labels()[1]) <= FEW:
+        axes.legend(frameon=False, fontsize=9, loc=place)
+    else:
+        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def band(axes: Axes, x: Values, low: Values, high: Values, colour: str) -> None:

@@ -1,25 +1,29 @@
 """Any folder of runs into one self-contained page, with its figures and tables beside it as files."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
 
-from bootdqn.analysis import atari, atari_figures, deep_sea, deep_sea_figures
+from bootdqn.analysis import atari, atari_figures, bsuite_score, deep_sea, deep_sea_figures, variant_figures
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import Evidence, judged
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.page import page
-from bootdqn.analysis.runs import Run, Trouble, read_runs
+from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
 from bootdqn.analysis.tables import Table
-from bootdqn.common.algorithms import algorithm, on_atari
 from bootdqn.common.errors import UsageError
 from bootdqn.common.files import write_bytes_atomically, write_text_atomically
+from bootdqn.common.variants import Variant, label, looks, nameless
+
+OfVariant = TypeVar("OfVariant", Result, Played)
+MOST_CURVES = 8
+"""Of a figure that has no other way to show them."""
 
 
 class Drawn(NamedTuple):
@@ -51,15 +55,20 @@ class Content:
         return table.to_html()
 
 
-def write_report(root: Path, out: Path) -> Path:
+def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
     """Write the report on the runs below `root` to the page `out`, and its figures and tables to a folder beside it.
+
+    Args:
+        root: Where the runs are.
+        out: The page.
+        defaults: The default settings of each environment: what differs from them has a name of its own.
 
     Raises:
         UsageError: There is no such folder, or no run in it.
     """
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name one that holds runs")
-    runs, troubles = read_runs(root)
+    runs, troubles = read_runs(root, defaults)
     if not runs and not troubles:
         raise UsageError(f"there is no run in {root}: a run is a folder with a config.json")
     results, more = deep_sea.read_results(run for run in runs if run.kind == "deep-sea")
@@ -71,9 +80,12 @@ def write_report(root: Path, out: Path) -> Path:
         if run.kind not in ("deep-sea", "atari")
     ]
     content = Content()
-    _add_deep_sea(content, results, runs)
-    _add_atari(content, played)
-    _add_claims(content, Evidence(results, atari.with_paper_heads(played), played))
+    evidence = Evidence.among(results, played)
+    results, aside = said_once(results)
+    _add_deep_sea(content, results, runs, aside)
+    played, aside = said_once(played)
+    _add_atari(content, played, aside)
+    _add_claims(content, evidence)
     _add_troubles(content, troubles)
     out.parent.mkdir(parents=True, exist_ok=True)
     counted = len(results) + len(played)
@@ -83,38 +95,85 @@ def write_report(root: Path, out: Path) -> Path:
     return out
 
 
-def _add_deep_sea(content: Content, results: list[Result], runs: list[Run]) -> None:
+def said_once(found: list[OfVariant]) -> tuple[list[OfVariant], dict[str, Any]]:
+    """Return results without the settings that all of them share and no label has a word for, and those settings."""
+    common = set.intersection(*(set(one.variant.settings) for one in found)) if found else set()
+    names = nameless(Variant("", tuple(common)))
+    aside = {name: value for name, value in sorted(common) if name in names}
+    return [replace(one, variant=one.variant.without(*aside)) for one in found], aside
+
+
+def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], aside: dict[str, Any]) -> None:
     groups = deep_sea.by_cap(results)
     for cap, group in groups.items():
         suffix = "" if len(groups) == 1 else f"-cap-{cap}"
-        largest = max(result.size for result in group)
         parts = [
             "<p>One treasure, N steps to the right of the start; every step to the right costs a little, and one wrong "
             "step loses it. An agent that follows the rewards it sees never finds it.</p>",
-            content.figure(
-                f"deep-sea{suffix}",
-                deep_sea_figures.episodes_to_solve(group),
-                "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over "
-                "seeds, shaded 95 % intervals, a triangle (▲) where the mean is only a lower bound.",
-            ),
+            _sentence(aside),
+            *_figures_of_variants(content, group, suffix),
+            *_figures_by_size(content, group, suffix),
         ]
-        if len({result.size for result in group}) > 1:
-            figure = deep_sea_figures.solved_fraction(group)
-            parts.append(content.figure(f"deep-sea-solved{suffix}", figure, "Runs that solved it, of all seeds."))
-        if curves := deep_sea.regret_curves((run for run in runs if run.config.get("max_episodes") == cap), largest):
-            figure = deep_sea_figures.running_regret(curves, largest)
+        shown, largest = looks(result.variant for result in group), max(result.size for result in group)
+        curves = deep_sea.regret_curves((run for run in runs if run.config.get("max_episodes") == cap), largest)
+        if curves and len(curves) <= MOST_CURVES:
+            curves = {variant.without(*aside): curve for variant, curve in curves.items()}
+            figure = deep_sea_figures.running_regret(curves, shown, largest)
             caption = "The fraction of bad episodes so far, a line for each run whose records are here."
             parts.append(content.figure(f"deep-sea-regret{suffix}", figure, caption))
+        parts.append(content.table(bsuite_score.score_table(group, f"bsuite-score{suffix}")))
         parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
 
 
-def _add_atari(content: Content, played: list[Played]) -> None:
+def _figures_by_size(content: Content, group: list[Result], suffix: str) -> Iterator[str]:
+    """Draw what a few algorithms did at each size."""
+    if len({result.variant for result in group}) > MOST_CURVES:
+        return
+    yield content.figure(
+        f"deep-sea{suffix}",
+        deep_sea_figures.episodes_to_solve(group),
+        "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over "
+        "seeds, shaded 95 % intervals, a triangle (▲) where the mean is only a lower bound.",
+    )
+    if len({result.size for result in group}) > 1:
+        figure = deep_sea_figures.solved_fraction(group)
+        yield content.figure(f"deep-sea-solved{suffix}", figure, "Runs that solved it, of all seeds.")
+
+
+def _figures_of_variants(content: Content, group: list[Result], suffix: str) -> Iterator[str]:
+    """Draw how far each of many algorithms gets, and what each change of settings is worth."""
+    sizes = {result.size for result in group}
+    many = len({result.variant for result in group}) > MOST_CURVES and len(sizes) > variant_figures.MOST_SIZES
+    if many or bsuite_score.scored(group):
+        yield content.figure(
+            f"deep-sea-frontier{suffix}",
+            variant_figures.frontiers(group),
+            "Lines are means over seeds, hollow marks lower bounds: a seed did not solve it, and counts with the cap. "
+            "Crosses above the cap, a lane for each algorithm, are sizes that seeds did not solve, the larger the more "
+            "of them. A circle marks the largest N that at least half of the seeds solved.",
+        )
+    if variant_figures.ablation_sizes(group):
+        yield content.figure(
+            f"deep-sea-ablation{suffix}",
+            variant_figures.ablation(group),
+            "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds, shaded "
+            "their 95 % intervals. Beside each row its mean, ≥ where it is only a lower bound, and how many solved it.",
+        )
+
+
+def _sentence(aside: dict[str, Any]) -> str:
+    said = label(Variant("", tuple(aside.items()))).removeprefix(", ")
+    return f"<p class='note'>All of these runs: {escape(said)}.</p>" if aside else ""
+
+
+def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) -> None:
     if not played:
         return
     runs = atari.with_paper_heads(played)
     caption = "Moving average over ten evaluations, mean over seeds, shaded 95 % bootstrap intervals."
     parts = [
+        _sentence(aside),
         content.figure("atari-scores", atari_figures.scores(runs), f"Evaluation score against frames. {caption}"),
         content.table(atari.maximal_scores(runs)),
         content.table(normalised := atari.normalised_scores(runs)),
@@ -124,8 +183,8 @@ def _add_atari(content: Content, played: list[Played]) -> None:
         if normalised is not None:
             figure = atari_figures.profiles(runs)
             parts.append(content.figure("atari-profiles", figure, "Runs above each human-normalised maximal score."))
-    for measure, label in (("vote_count_variance", "variance of vote counts"), ("vote_entropy", "vote entropy (nats)")):
-        figure = atari_figures.diversity(runs, measure, label)
+    for measure, axis in (("vote_count_variance", "variance of vote counts"), ("vote_entropy", "vote entropy (nats)")):
+        figure = atari_figures.diversity(runs, measure, axis)
         parts.append(content.figure(f"atari-{measure.replace('_', '-')}", figure, f"Vote diversity. {caption}"))
     parts.append(content.table(atari.vote_diversity(runs)))
     if atari.by_heads(played):
@@ -160,21 +219,19 @@ def _answer(results: list[Result], played: list[Played]) -> str:
 
 def atari_answer(played: list[Played]) -> str:
     """Say which algorithm did best on Atari, and on how much evidence."""
-    strategies = atari.strategies_of(played)
-    games = [g for g in atari.games_of(played) if all(atari.of(played, g, strategy) for strategy in strategies)]
-    if len(strategies) < 2 or not games:
-        return f"On Atari there is nothing to compare yet: {len(played)} runs, {len(strategies)} algorithms."
-    best: Counter[str] = Counter()
+    variants = atari.variants_of(played)
+    games = [g for g in atari.games_of(played) if all(atari.of(played, g, variant) for variant in variants)]
+    if len(variants) < 2 or not games:
+        return f"On Atari there is nothing to compare yet: {len(played)} runs, {len(variants)} algorithms."
+    best: Counter[Variant] = Counter()
     for game in games:
-        scores = {
-            s: sum(r.best for r in atari.of(played, game, s)) / len(atari.of(played, game, s)) for s in strategies
-        }
-        best[max(scores, key=lambda name: scores[name])] += 1
-    (first, count), seeds = best.most_common(1)[0], min(len(atari.of(played, g, s)) for g in games for s in strategies)
+        scores = {v: sum(r.best for r in atari.of(played, game, v)) / len(atari.of(played, game, v)) for v in variants}
+        best[max(scores, key=lambda variant: scores[variant])] += 1
+    (first, count), seeds = best.most_common(1)[0], min(len(atari.of(played, g, v)) for g in games for v in variants)
     frames = min(atari.equal_budget(played, game) for game in games)
     return (
-        f"On Atari, {on_atari(first).label} has the highest maximal score in {count} of {len(games)} games, of "
-        f"{len(strategies)} algorithms on {seeds} seeds and {frames / 1e6:g}M frames."
+        f"On Atari, {atari.name_of(first)} has the highest maximal score in {count} of {len(games)} games, of "
+        f"{len(variants)} algorithms on {seeds} seeds and {frames / 1e6:g}M frames."
     )
 
 
@@ -189,14 +246,14 @@ def deep_sea_answer(results: list[Result]) -> str:
         return f"At N = {largest} no algorithm solved DeepSea before the cap ({seeds} seeds each)."
     bound = "at least " if best.censored else ""
     text = (
-        f"At N = {largest}, {algorithm(best.strategy).label} needed the fewest episodes: {bound}{best.mean:,.0f} on "
+        f"At N = {largest}, {label(best.variant)} needed the fewest episodes: {bound}{best.mean:,.0f} on "
         f"average, {best.solved} of {seeds} runs solved."
     )
     if len(ranked) > 1:
         second = ranked[1]
         bound = "at least " if second.censored else ""
         text += (
-            f" Next: {algorithm(second.strategy).label}, {bound}{second.mean:,.0f}"
+            f" Next: {label(second.variant)}, {bound}{second.mean:,.0f}"
             f" ({second.solved} of {len(second.results)} solved)."
         )
     return text + (f" {seeds} seeds are few: this is a picture, not a proof." if seeds <= 3 else "")

@@ -1,11 +1,16 @@
 """All the runs below a folder, whatever became of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.run_folder import RunFolder, find_runs
+from bootdqn.common.variants import Variant, variant_of
+
+Defaults = Mapping[str, Mapping[str, Any]]
+"""The default settings of each kind of environment, which tell what is special about a run."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,8 @@ class Run:
     config: dict[str, Any]
     summary: dict[str, Any]
     """Empty where the run has not ended."""
+    defaults: Mapping[str, Any]
+    """Of its environment."""
 
     @property
     def status(self) -> str:
@@ -29,6 +36,11 @@ class Run:
         """The environment's kind."""
         return str(self.config.get("environment"))
 
+    @property
+    def variant(self) -> Variant:
+        """What was run."""
+        return variant_of(self.config, self.defaults)
+
 
 @dataclass(frozen=True)
 class Trouble:
@@ -38,13 +50,15 @@ class Trouble:
     problem: str
 
 
-def read_runs(root: Path) -> tuple[list[Run], list[Trouble]]:
+def read_runs(root: Path, defaults: Defaults) -> tuple[list[Run], list[Trouble]]:
     """Return the runs at and below `root`, and those whose files cannot be read."""
     runs, troubles = [], []
     for folder in find_runs(root):
         name = str(folder.path.relative_to(root)) if folder.path != root else folder.path.name
         try:
-            runs.append(Run(name, folder, folder.read_config(), folder.read_summary() or {}))
+            config = folder.read_config()
+            own = defaults.get(str(config.get("environment")), {})
+            runs.append(Run(name, folder, config, folder.read_summary() or {}, own))
         except DamagedFileError as error:
             troubles.append(Trouble(name, f"damaged: {error}"))
     return runs, troubles

@@ -3,6 +3,7 @@
 Colours are Okabe and Ito's, and two of Tol's, which people with any kind of colour vision can tell apart.
 """
 
+import re
 from dataclasses import dataclass
 
 
@@ -32,24 +33,47 @@ def algorithm(strategy: str) -> Algorithm:
 
     The paper's EVOI is the sum over heads on DeepSea; for its Atari runs, where it is the mean, see `on_atari`.
     """
-    if strategy in _KNOWN:
-        return _KNOWN[strategy]
-    name, _, parameters = strategy.partition(":")
-    base = _KNOWN.get(name, Algorithm(name, "")).label
-    colour = _UNKNOWN_COLOURS[sum(strategy.encode()) % len(_UNKNOWN_COLOURS)]
-    return Algorithm(f"{base} ({parameters})" if parameters else base, colour)
+    base, parameters = family(strategy)
+    colour = _UNKNOWN_COLOURS[sum(base.encode()) % len(_UNKNOWN_COLOURS)]
+    return _with_parameters(_KNOWN.get(base, Algorithm(base, colour)), parameters)
 
 
 def on_atari(strategy: str) -> Algorithm:
     """Return how to show the strategy of an Atari run, where the paper's EVOI is the mean over heads."""
-    if strategy == "evoi":
-        return _KNOWN["evoi:reduce=sum"]
-    if strategy == "evoi:reduce=sum":
-        return Algorithm("BootDQN-EVOI (sum)", _KNOWN["evoi"].colour)
+    base, parameters = family(strategy)
+    if base == "evoi":
+        return _with_parameters(_KNOWN["evoi:reduce=sum"], parameters)
+    if base == "evoi:reduce=sum":
+        return _with_parameters(Algorithm("BootDQN-EVOI (sum)", _KNOWN["evoi"].colour), parameters)
     return algorithm(strategy)
 
 
+def family(strategy: str) -> tuple[str, tuple[str, ...]]:
+    """Return the strategy that `strategy` is a form of, and the parameters that make it one.
+
+    Example: `evoi:reduce=sum,scale=2.0` is `evoi:reduce=sum` with `scale=2.0`.
+    """
+    name, parameters = _split(strategy)
+    known = [one for one in _KNOWN if _split(one)[0] == name and _split(one)[1] <= parameters]
+    base = max(known, key=lambda one: len(_split(one)[1]), default=name)
+    return base, tuple(sorted(parameters - _split(base)[1]))
+
+
 def algorithm_order(strategy: str) -> tuple[int, str]:
-    """Return a sort key that puts the known strategies first, in the paper's order."""
-    known = list(_KNOWN)
-    return (known.index(strategy) if strategy in known else len(known), strategy)
+    """Return a sort key that puts the known strategies first, in the paper's order, each before its other forms."""
+    known, (base, _) = list(_KNOWN), family(strategy)
+    return (known.index(base) if base in known else len(known), strategy)
+
+
+def _split(strategy: str) -> tuple[str, frozenset[str]]:
+    name, _, parameters = strategy.partition(":")
+    return name, frozenset(parameters.split(",")) if parameters else frozenset()
+
+
+def _with_parameters(shown: Algorithm, parameters: tuple[str, ...]) -> Algorithm:
+    """Put the parameters into the brackets at the end of the label."""
+    if not parameters:
+        return shown
+    said = ", ".join(re.sub(r"\.0$", "", parameter) for parameter in parameters)
+    label = f"{shown.label[:-1]}, {said})" if shown.label.endswith(")") else f"{shown.label} ({said})"
+    return Algorithm(label, shown.colour)

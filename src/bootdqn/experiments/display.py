@@ -10,9 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from bootdqn.common.algorithms import algorithm, on_atari
+from bootdqn.common.variants import label, nameless, variant_of
 from bootdqn.experiments.cost import longest_steps
 from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
+from bootdqn.training.config import default_settings, to_flat
 from bootdqn.training.display import describe, duration, result_of_summary
 from bootdqn.training.session import Progress
 
@@ -88,12 +90,13 @@ def shown(display: Display, console: Console) -> Iterator[None]:
 
 def label_of(planned: PlannedRun) -> str:
     """Name a run for people."""
-    config = planned.config
-    strategy, seed = config.actor.strategy, config.run.seed
-    if config.env.kind == "deep-sea":
-        return f"{algorithm(strategy).label}, N = {config.env.label}, seed {seed}"
-    look = on_atari(strategy) if config.env.kind == "atari" else algorithm(strategy)
-    return f"{look.label}, {config.env.label}, K = {config.network.num_heads}, seed {seed}"
+    kind, config = planned.config.env.kind, planned.config
+    variant = variant_of(to_flat(config), default_settings()[kind])
+    variant = variant.without(*nameless(variant))
+    if kind == "deep-sea":
+        return f"{label(variant)}, N = {config.env.label}, seed {config.run.seed}"
+    name = label(variant.without("num_heads"), on_atari if kind == "atari" else algorithm)
+    return f"{name}, {config.env.label}, K = {config.network.num_heads}, seed {config.run.seed}"
 
 
 def result_of(end: Ended) -> str:

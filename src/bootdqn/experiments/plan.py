@@ -1,4 +1,4 @@
-"""Experiments as data: a base configuration, and axes along which it varies.
+"""Experiments as data: a base configuration, axes along which it varies, and variants that are no full grid.
 
 The seed is the outermost axis: an experiment stopped early has the same seeds in every cell.
 """
@@ -31,12 +31,16 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Sweep:
-    """An experiment: every combination of the values of its axes, on top of its base."""
+    """An experiment: every combination of the values of its axes and of its variants, on top of its base.
+
+    What a variant sets takes the place of the base's value, and of the axis of that name.
+    """
 
     name: str
     description: str
     base: Mapping[str, Any]
     axes: Mapping[str, Sequence[Any]]
+    variants: Sequence[Mapping[str, Any]] = ({},)
 
     def runs(self) -> list[PlannedRun]:
         """Return the runs, seeds outermost; what is named twice is run once.
@@ -45,35 +49,50 @@ class Sweep:
             UsageError: A setting or a value that does not exist.
         """
         keys = sorted(self.axes, key=lambda key: key != "seed")
-        runs = {}
+        runs: dict[PurePosixPath, PlannedRun] = {}
         for values in itertools.product(*(self.axes[key] for key in keys)):
-            settings = dict(self.base) | dict(zip(keys, values, strict=True))
-            try:
-                config = resolve(from_flat(settings))
-            except ValueError as error:
-                raise UsageError(f"sweep {self.name}: {error}") from error
-            name = _folder(to_flat(config), [key for key in keys if key != "seed"])
-            runs[name] = PlannedRun(name, config)
+            for variant in self.variants:
+                planned = self._planned(dict(self.base) | dict(zip(keys, values, strict=True)), variant)
+                if runs.setdefault(planned.name, planned) != planned:
+                    raise UsageError(f"sweep {self.name}: two different runs would share the folder {planned.name}")
         return list(runs.values())
+
+    def _planned(self, settings: Mapping[str, Any], variant: Mapping[str, Any]) -> PlannedRun:
+        """Return the run of a variant at a place on the axes, named by what tells it from the plain run there."""
+        plain = dict(settings) | {key: value for key, value in variant.items() if key in self.axes}
+        try:
+            config = resolve(from_flat(plain | dict(variant)))
+        except ValueError as error:
+            raise UsageError(f"sweep {self.name}: {error}") from error
+        flat = to_flat(config)
+        always = [key for key in _SAYS_ITSELF if any(key in one for one in self.variants)]
+        varied = dict.fromkeys(key for one in self.variants for key in one)
+        told = [key for key in varied if key in variant and key not in always and flat[key] != _value_in(plain, key)]
+        named = dict.fromkeys([*self.axes, *always, *told])
+        return PlannedRun(_folder(flat, [key for key in named if key != "seed"]), config)
 
     def with_overrides(self, overrides: Sequence[str]) -> "Sweep":
         """Return the sweep with settings changed as `key=value` says; a list of values makes an axis.
 
+        An override wins over the base, the axes and every variant; variants that then are the same are run once.
+
         Example: `["total_frames=1000000", "seed=[0, 1]", "strategy=evoi"]`.
         """
-        base, axes = dict(self.base), dict(self.axes)
+        base, axes, variants = dict(self.base), dict(self.axes), [dict(variant) for variant in self.variants]
         for override in overrides:
             key, equals, text = override.partition("=")
             if not equals or not key:
                 raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
             value = _value(text)
+            for variant in variants:
+                variant.pop(key, None)
             takes_list = key == "hidden_sizes"
             if key in axes or (isinstance(value, list) and not takes_list):
                 axes[key] = value if isinstance(value, list) else [value]
                 base.pop(key, None)
             else:
                 base[key] = value
-        return _checked(replace(self, base=base, axes=axes))
+        return _checked(replace(self, base=base, axes=axes, variants=variants))
 
 
 def sweep_names() -> list[str]:
@@ -123,17 +142,18 @@ def _read(path: Path) -> Any:
 
 
 def _from_content(name: str, content: Any, *, smoke: bool) -> Sweep:
-    known = ("description", "base", "axes", "smoke")
+    known = ("description", "base", "axes", "variants", "smoke")
     if not isinstance(content, dict) or not isinstance(content.get("base"), dict):
         raise UsageError(f"sweep {name}: expected tables [base] and [axes]; see docs/experiments.md for an example")
     for key in content:
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
             raise UsageError(f"sweep {name}: unknown key {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
-    base, axes = content["base"], content.get("axes", {})
+    base, axes, variants = content["base"], content.get("axes", {}), content.get("variants", [{}])
     if smoke:
         base, axes = base | content["smoke"].get("base", {}), axes | content["smoke"].get("axes", {})
-    return _checked(Sweep(name, str(content.get("description", "")), base, axes))
+        variants = content["smoke"].get("variants", variants)
+    return _checked(Sweep(name, str(content.get("description", "")), base, axes, variants))
 
 
 def _checked(sweep: Sweep) -> Sweep:
@@ -142,14 +162,30 @@ def _checked(sweep: Sweep) -> Sweep:
             raise UsageError(f"sweep {sweep.name}: axis {key} must be a list of values, got {values!r}")
         if key in sweep.base:
             raise UsageError(f"sweep {sweep.name}: {key} is in the base and an axis; keep one")
+    variants = sweep.variants
+    if not isinstance(variants, list | tuple) or not variants or not all(isinstance(one, dict) for one in variants):
+        raise UsageError(
+            f"sweep {sweep.name}: variants must be tables of settings under [[variants]], got {variants!r}"
+        )
+    for variant in variants:
+        if "seed" in variant or "environment" in variant:
+            raise UsageError(f"sweep {sweep.name}: a variant sets no seed and no environment, got {variant!r}")
     return sweep
 
 
+def _value_in(settings: Mapping[str, Any], key: str) -> Any:
+    """Return what `settings` make of a key; None where they are no whole configuration by themselves."""
+    try:
+        return to_flat(resolve(from_flat(settings)))[key]
+    except ValueError:
+        return None
+
+
 def _folder(settings: Mapping[str, Any], keys: Sequence[str]) -> PurePosixPath:
-    """Return a readable path for a run: one folder for each axis, the seed last."""
+    """Return a readable path for a run: one folder for each axis and each setting of its variant, the seed last."""
     parts = []
     for key in keys:
-        word = "-".join(re.findall(r"[a-z0-9.]+", str(settings[key]).lower()))
+        word = "-".join(re.findall(r"(?<![a-z0-9])-?[a-z0-9.]+", str(settings[key]).lower()))
         parts.append(word if key in _SAYS_ITSELF else f"{key.replace('_', '-')}-{word}")
     return PurePosixPath(*parts, f"seed-{settings['seed']}")
 

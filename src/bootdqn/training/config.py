@@ -152,6 +152,11 @@ CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
 DEFAULTS: dict[str, TrainConfig[Any]] = {DeepSeaConfig.kind: DEEP_SEA, AtariConfig.kind: ATARI, GymConfig.kind: GYM}
 
 
+def default_settings() -> dict[str, dict[str, Any]]:
+    """Return each environment's defaults as one mapping, by its kind: what a report compares runs with."""
+    return {kind: to_flat(config) for kind, config in DEFAULTS.items()}
+
+
 def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
     """Return `config` with every value that depends on another one filled in."""
     env, learner = config.env, config.learner

@@ -1,0 +1,183 @@
+"""What was run, as its configuration says: a strategy, and the settings in which the agent is not the default one.
+
+Runs of one variant may be averaged over seeds; runs of two are never taken together.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bootdqn.common.algorithms import Algorithm, algorithm, algorithm_order, family
+
+SAY_NOTHING_OF_THE_ALGORITHM = frozenset(
+    {"environment", "strategy", "seed", "device", "threads", "engine", "log_every", "snapshot_every"}
+)
+"""Settings that runs of one variant may differ in: at most, rounding depends on them."""
+OF_THE_TASK = {
+    "deep-sea": frozenset(
+        {"size", "max_episodes", "stop_when_solved", "eval_every_frames", "eval_episodes", "eval_max_steps", "vote"}
+    ),
+    "atari": frozenset({"game", "total_frames"}),
+    "gym": frozenset({"env_id", "total_steps"}),
+}
+"""Settings that say what is to be learnt and for how long, or that no result depends on: told apart by other means."""
+DQN_COLOUR = "#555555"
+_LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+_MARKERS = "osD^vPX"
+_SHADES = (0.0, -0.45, 0.4, -0.2, 0.2, -0.6, 0.55)
+"""How far towards white, or where negative towards black."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A strategy, and by name the settings that differ from the environment's defaults."""
+
+    strategy: str
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a setting; None where it has its default."""
+        return dict(self.settings).get(name)
+
+    def without(self, *names: str) -> "Variant":
+        """Return the variant with some settings at their default."""
+        return Variant(self.strategy, tuple((name, value) for name, value in self.settings if name not in names))
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is nothing but one of the strategies that have a name of their own."""
+        return not self.settings and not family(self.strategy)[1]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a variant is shown among others."""
+
+    label: str
+    colour: str
+    line: Any = "-"
+    """Matplotlib's line style."""
+    marker: str = "o"
+
+
+def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Variant:
+    """Return the variant of a run.
+
+    A setting that `config` lacks, because it was written before there was one, has its default. On DeepSea a target
+    copy every N steps and a map by the run's own seed are the defaults, and an update every N steps is one an episode.
+
+    Args:
+        config: The run's settings, as in `config.json`.
+        defaults: The environment's.
+
+    Raises:
+        KeyError: There is no strategy in `config`.
+    """
+    kind, size = str(config.get("environment")), config.get("size")
+    passed_over = SAY_NOTHING_OF_THE_ALGORITHM | OF_THE_TASK.get(kind, frozenset())
+    changed = {name: value for name, value in config.items() if name not in passed_over and value != defaults.get(name)}
+    if kind == "deep-sea":
+        for name, resolved in (("target_every", size), ("mapping_seed", config.get("seed"))):
+            if changed.get(name) == resolved:
+                changed.pop(name, None)
+        if "update_every" in changed and changed["update_every"] == size:
+            changed["update_every"] = "episode"
+    return Variant(str(config["strategy"]), tuple((name, _frozen(changed[name])) for name in sorted(changed)))
+
+
+def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> str:
+    """Return a variant's name: the strategy's, and what is different about the agent."""
+    settings = dict(variant.settings)
+    text = named(variant.strategy).label
+    if is_dqn(variant):
+        text = "Double DQN" if settings.pop("double_q", True) else "DQN"
+        settings.pop("num_heads")
+    added = [_ADDED[name].format(_said(settings.pop(name))) for name in _ADDED if name in settings]
+    if settings.get("replay") == "prioritized":
+        added.append("prioritised")
+        settings.pop("replay")
+    changed = [_epsilon(settings)] if "epsilon" in settings else []
+    for name, value in settings.items():
+        form = _CHANGED.get((name, value)) or _CHANGED.get(name) or f"{name}={{}}"
+        changed.append(form.format(_said(value)))
+    return "".join([text, *(f" + {one}" for one in added), *(f", {one}" for one in changed)])
+
+
+def looks(variants: Iterable[Variant], named: Callable[[str], Algorithm] = algorithm) -> dict[Variant, Look]:
+    """Return how to show variants side by side, in order: those of one strategy share its hue, not shade and line."""
+    found: dict[Variant, Look] = {}
+    taken: dict[str, int] = {}
+    for variant in sorted(set(variants), key=lambda one: variant_order(one, named)):
+        hue = DQN_COLOUR if is_dqn(variant) else named(family(variant.strategy)[0]).colour
+        number = taken[hue] = taken.get(hue, -1) + 1
+        found[variant] = Look(
+            label(variant, named),
+            _shaded(hue, _SHADES[number % len(_SHADES)]),
+            _LINES[number % len(_LINES)],
+            _MARKERS[number % len(_MARKERS)],
+        )
+    return found
+
+
+def variant_order(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> tuple[Any, ...]:
+    """Return a sort key: by strategy, in the paper's order, the plain form first, then by how much is different."""
+    base, parameters = family(variant.strategy)
+    words = re.split(r"(\d+(?:\.\d+)?)", label(variant, named))
+    natural = tuple((float(word), "") if number % 2 else (0.0, word) for number, word in enumerate(words))
+    return (algorithm_order(base), is_dqn(variant), len(parameters) + len(variant.settings), natural)
+
+
+def nameless(variant: Variant) -> tuple[str, ...]:
+    """Return the settings that a label can only write out as they are."""
+    named = {*_ADDED, *_CHANGED, *_EPSILON, "replay", "double_q", "deterministic"}
+    return tuple(name for name, _ in variant.settings if name not in named)
+
+
+def is_dqn(variant: Variant) -> bool:
+    """Whether it is one network that explores by chance: DQN, and not an ensemble."""
+    return variant.strategy == "greedy" and variant["num_heads"] == 1 and bool(variant["epsilon"])
+
+
+_ADDED = {
+    "prior_scale": "prior {}",
+    "n_step": "{}-step",
+    "target_rate": "soft target {}",
+    "info_bonus": "bonus {}",
+}
+_EPSILON = ("epsilon", "epsilon_end", "epsilon_steps")
+_CHANGED: dict[Any, str] = {
+    ("double_q", False): "single Q",
+    ("deterministic", False): "windy",
+    "mapping_seed": "fixed map {}",
+    "mask_probability": "masks p = {}",
+    "num_heads": "K = {}",
+    "update_every": "update every {}",
+}
+
+
+def _epsilon(settings: dict[str, Any]) -> str:
+    """Take the three settings of random actions out of `settings` and say them in one phrase."""
+    start, end, steps = (settings.pop(name, None) for name in _EPSILON)
+    text = f"ε {_said(start)}"
+    text += "" if end is None else f" to {_said(end)}"
+    return text if steps is None else f"{text} in {steps:,} steps"
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return "x".join(map(_said, value)) if isinstance(value, tuple) else str(value)
+
+
+def _frozen(value: Any) -> Any:
+    """Return a value of JSON as one that can be a key."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return str(value) if isinstance(value, dict) else value
+
+
+def _shaded(colour: str, shade: float) -> str:
+    end = 255 if shade > 0 else 0
+    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part + abs(shade) * (end - part)):02X}" for part in parts)

@@ -1,0 +1,67 @@
+"""Figures of many variants: every seed is there, every row has its name, what was not solved shows."""
+
+from matplotlib.collections import PathCollection
+
+from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.figures import to_png
+from bootdqn.analysis.variant_figures import ablation, ablation_sizes, frontiers
+from bootdqn.common.variants import Variant, label
+
+SCALES = [Variant("gain" if scale == 1 else f"gain:scale={scale}.0") for scale in (1, 2, 5, 10, 20)]
+PRIORS = [Variant(strategy, (("prior_scale", 3.0),)) for strategy in ("greedy", "gain", "evoi:reduce=sum")]
+MANY = [*SCALES, *PRIORS, Variant("greedy"), Variant("evoi:reduce=sum")]
+
+
+def results(variants, sizes, seeds=3, cap=1000, solved_up_to=20):
+    return [
+        Result(variant, size, seed, cap, *([10 * size + seed if size <= solved_up_to else None] * 2))
+        for variant in variants
+        for size in sizes
+        for seed in range(seeds)
+    ]
+
+
+def marks_of(axes):
+    dots = [collection for collection in axes.collections if isinstance(collection, PathCollection)]
+    return [tuple(point) for collection in dots for point in collection.get_offsets()]
+
+
+def test_the_figure_of_ablations_has_a_row_for_each_variant_and_a_dot_for_each_seed():
+    runs = results(MANY, (10, 30), seeds=5)
+    figure = ablation(runs)
+    left, right = figure.axes
+    rows = [text.get_text() for text in left.get_yticklabels()]
+    assert sorted(rows) == sorted(map(label, MANY))
+    assert rows[:2] == ["BootDQN", "BootDQN + prior 3"]
+    assert len(marks_of(left)) == len(marks_of(right)) == 5 * len(MANY)
+    assert {x for x, _ in marks_of(right)} == {1000.0}, "unsolved runs stand at the cap"
+    assert [text.get_text() for text in right.texts] == ["≥ 1,000 (0/5)"] * len(MANY)
+    assert [text.get_text() for text in left.texts] == ["102 (5/5)"] * len(MANY)
+    assert to_png(figure).startswith(b"\x89PNG")
+
+
+def test_ablations_are_drawn_where_there_are_variants_and_few_sizes():
+    assert ablation_sizes(results(PRIORS, (10, 20))) == [10, 20]
+    assert ablation_sizes(results([Variant("gain"), Variant("ids")], (10, 20))) == []
+    assert ablation_sizes(results(PRIORS, range(10, 20))) == []
+    assert ablation_sizes(results(PRIORS, (10, 20)) + results([Variant("gain")], (10, 12, 14, 16))) == [10]
+
+
+def test_many_frontiers_have_a_panel_for_each_strategy_and_say_how_far_each_got():
+    figure = frontiers(results(MANY, range(10, 32, 2)))
+    panels = {axes.get_title(): axes for axes in figure.axes}
+    assert list(panels) == ["BootDQN", "BootDQN-Gain", "BootDQN-EVOI"]
+    named = [text.get_text() for axes in figure.axes for text in axes.get_legend().get_texts()]
+    assert sorted(named) == sorted(f"{label(variant)}: to N = 20" for variant in MANY)
+
+
+def test_unsolved_sizes_are_marked_above_the_cap_and_the_furthest_solved_one_is_circled():
+    (axes,) = frontiers(results([Variant("gain")], (18, 20, 22, 24))).axes
+    marks = marks_of(axes)
+    assert [x for x, y in marks if y > 1000] == [22, 24]
+    assert [(x, y) for x, y in marks if y <= 1000] == [(20, 201)]
+
+
+def test_a_variant_that_solves_nothing_got_nowhere():
+    (axes,) = frontiers(results([Variant("gain")], (30, 40))).axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["BootDQN-Gain: nowhere"]
