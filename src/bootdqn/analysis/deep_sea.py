@@ -13,9 +13,6 @@ from bootdqn.analysis.tables import Table
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.variants import Variant, label, variant_order
 
-BAD_FRACTION = 0.9
-"""An episode at which fewer than this fraction of the episodes so far were bad counts as solved."""
-
 
 @dataclass(frozen=True)
 class Result:

@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter, StrMethodFormatter
 
-from bootdqn.analysis.deep_sea import BAD_FRACTION, Cell, Result, cells
+from bootdqn.analysis.deep_sea import Cell, Result, cells
 from bootdqn.analysis.figures import FEW, STYLE, band, legend
 from bootdqn.common.algorithms import algorithm
+from bootdqn.common.solved import BAD_FRACTION
 from bootdqn.common.variants import Look, Variant, looks
 
 LONG = 20

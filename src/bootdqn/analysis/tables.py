@@ -46,6 +46,14 @@ class Table:
         writer.writerows(self.rows)
         return buffer.getvalue()
 
+    def to_markdown(self) -> str:
+        """Return it for a README, without its title."""
+        sides = ["---" if column in self.text_columns else "--:" for column in self.columns]
+        lines = [
+            "| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in (self.columns, *self.rows)
+        ]
+        return "\n".join([lines[0], "|" + "|".join(sides) + "|", *lines[1:]])
+
     def to_latex(self) -> str:
         """Return it for a paper."""
         columns = "".join("l" if column in self.text_columns else "r" for column in self.columns)

@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from bootdqn.common.solved import SolvedRule
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.training.loop import Round
-from bootdqn.training.solved import SolvedRule
 
 
 class Goal(Protocol):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 BAD_FRACTION = 0.9
+"""An episode at which fewer than this fraction of the episodes so far were bad counts as solved."""
 MIN_GOOD_EPISODES = 10
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.training.solved import SolvedRule
+from bootdqn.common.solved import SolvedRule
 
 
 def solved_by_the_book(bad: list[bool], minimum_good: int) -> int | None:
