@@ -7,6 +7,7 @@ as a NumPy, PyTorch or JAX array. The strategies put them to work. Importing thi
 
 from bootdqn.envs.registration import register_environments
 from bootdqn.exploration.information import evoi, gain, ids, ucb
+from bootdqn.exploration.registry import register_strategy
 from bootdqn.exploration.strategies import (
     Evoi,
     Gain,
@@ -16,6 +17,7 @@ from bootdqn.exploration.strategies import (
     Ucb,
     Vote,
     format_strategy,
+    of_head,
     parse_strategy,
 )
 from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversity
@@ -35,7 +37,9 @@ __all__ = [
     "format_strategy",
     "gain",
     "ids",
+    "of_head",
     "parse_strategy",
+    "register_strategy",
     "tally",
     "ucb",
     "vote",
