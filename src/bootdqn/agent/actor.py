@@ -3,8 +3,9 @@
 import numpy as np
 
 from bootdqn.agent.config import ActorConfig
+from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array
-from bootdqn.exploration.strategies import Greedy, parse_strategy
+from bootdqn.exploration.strategies import Greedy, Strategy, parse_strategy
 
 
 class Actor:
@@ -32,6 +33,12 @@ class Actor:
         if not learning and self._config.before_learning == "uniform":
             return self._rng.integers(q.shape[-1], size=len(q))
         strategy = Greedy() if step < self._config.warmup_steps else self._strategy
+        try:
+            return self._select(strategy, q)
+        except Exception as error:
+            raise TrainingError(f"strategy {self._config.strategy} raised {type(error).__name__}: {error}") from error
+
+    def _select(self, strategy: Strategy, q: Array) -> Array:
         if len(q) == 1:  # one state and an int are picked apart faster than arrays of one, at every step of most runs
             return np.asarray([strategy.select(q[0], int(self.heads[0]), self._rng)])
         actions: Array = strategy.select(q, self.heads, self._rng)

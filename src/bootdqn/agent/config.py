@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from bootdqn.exploration.strategies import format_strategy, parse_strategy
+from bootdqn.exploration.registry import parse_strategy_from
+from bootdqn.exploration.strategies import format_strategy
 
 LossKind = Literal["squared", "huber"]
 Engine = Literal["auto", "fused", "autograd"]
@@ -18,13 +19,17 @@ class ActorConfig:
 
     strategy: str = "evoi"
     """greedy, ucb, gain, evoi, ids or vote, with parameters as in evoi:reduce=sum, gain:scale=5 or vote:rule=borda."""
+    strategy_from: str | None = None
+    """Import a strategy of your own, as in my_module.MyStrategy, and follow it (docs/adding-a-strategy.md)."""
     warmup_steps: int = 0
     """For the first steps follow the active head alone, so that the heads become diverse before they are compared."""
     before_learning: Literal["strategy", "uniform"] = "strategy"
     """How to act before the first update: by the strategy, or uniformly at random."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strategy", format_strategy(parse_strategy(self.strategy)))
+        strategy, origin = parse_strategy_from(self.strategy, self.strategy_from)
+        object.__setattr__(self, "strategy", format_strategy(strategy))
+        object.__setattr__(self, "strategy_from", origin)
         if self.warmup_steps < 0:
             raise ValueError(f"--warmup-steps must not be negative, got {self.warmup_steps}")
 

@@ -38,8 +38,11 @@ class Sweep:
     base: Mapping[str, Any]
     axes: Mapping[str, Sequence[Any]]
 
-    def runs(self) -> list[PlannedRun]:
+    def runs(self, imports: Sequence[str] = ()) -> list[PlannedRun]:
         """Return the runs, seeds outermost; what is named twice is run once.
+
+        Args:
+            imports: The modules that were imported for Gymnasium's environments.
 
         Raises:
             UsageError: A setting or a value that does not exist.
@@ -48,6 +51,8 @@ class Sweep:
         runs = {}
         for values in itertools.product(*(self.axes[key] for key in keys)):
             settings = dict(self.base) | dict(zip(keys, values, strict=True))
+            if settings.get("environment") == "gym":
+                settings.setdefault("imports", list(imports))
             try:
                 config = resolve(from_flat(settings))
             except ValueError as error:
@@ -67,7 +72,7 @@ class Sweep:
             if not equals or not key:
                 raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
             value = _value(text)
-            takes_list = key == "hidden_sizes"
+            takes_list = key in ("hidden_sizes", "imports")
             if key in axes or (isinstance(value, list) and not takes_list):
                 axes[key] = value if isinstance(value, list) else [value]
                 base.pop(key, None)

@@ -1,0 +1,36 @@
+"""All code of the user's own that this process has, so that other processes can be told to have the same."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bootdqn.common.extensions import import_environments, imported_environments
+from bootdqn.exploration.registry import load_strategy, registered_origins
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """What to import for strategies and environments of the user's own."""
+
+    strategies: tuple[str, ...] = ()
+    """MODULE.CLASS each."""
+    imports: tuple[str, ...] = ()
+    """Modules that register environments."""
+    folder: Path | None = None
+    """Where to look beside the installed modules (None: in the current directory)."""
+
+    def load(self) -> None:
+        """Import it all; what this process has already it keeps.
+
+        Raises:
+            UsageError: Something cannot be imported, or is not what it should be.
+        """
+        for module in self.imports:
+            import_environments(module, self.folder)
+        for origin in self.strategies:
+            if origin not in registered_origins():
+                load_strategy(origin, self.folder)
+
+
+def loaded() -> Extensions:
+    """Return what this process has of the user's own."""
+    return Extensions(registered_origins(), imported_environments(), Path.cwd())
