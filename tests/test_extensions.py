@@ -52,6 +52,8 @@ def test_a_strategy_of_ones_own_is_followed_with_its_defaults_or_with_parameters
     ]
     metrics = {name: (tmp_path / name / "metrics.jsonl").read_bytes() for name in found}
     assert len(set(metrics.values())) == 3
+    provenance = json.loads((tmp_path / "plain/provenance.json").read_text())
+    assert list(provenance["own_code"]) == ["my_strategy"]
 
 
 @pytest.mark.parametrize("flag", [["--strategy-from=my_strategy.Mine"], ["--strategy_from", "my_strategy.Mine"]])
@@ -116,6 +118,17 @@ def test_a_stopped_run_goes_on_exactly_where_its_flag_is_repeated_and_not_otherw
     metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("unbroken", "run")]
     assert metrics[0] == metrics[1]
     assert json.loads((tmp_path / "run/provenance.json").read_text())["exact"] is True
+
+
+def test_a_run_that_goes_on_with_changed_code_says_that_it_is_no_longer_exact(own_code, tmp_path, capsys):
+    run = str(tmp_path / "run")
+    with stopping_at(70)():
+        assert run_command_line([*TRAIN, *MINE, "--run-dir", run]) == 143
+    own_code.forget()
+    own_code.write("my_strategy", STRATEGY + "\n    # another thought")
+    assert run_command_line(["resume", run, *MINE, "--quiet"]) == 0
+    assert "my_strategy has changed since this run began" in capsys.readouterr().err
+    assert json.loads((tmp_path / "run/provenance.json").read_text())["exact"] is False
 
 
 def test_a_finished_run_is_evaluated_and_inspected_with_its_flags_and_reported_without(own_code, tmp_path, capsys):
