@@ -34,7 +34,8 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     before = os.environ.get("PYTHONPATH")
-    os.environ |= {"PYTHONPATH": str(Path(__file__).parents[1]), "RAY_USAGE_STATS_ENABLED": "0"}
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *([before] if before else [])])
+    os.environ |= {"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"}
     started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     started.add_node(num_cpus=1)
     yield started
