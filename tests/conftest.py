@@ -1,6 +1,7 @@
 """How tests run: property tests without a clock, and no test that silently does not run in CI."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,18 @@ def sized(request):
     """Return a function that picks the small or, with --torture, the large one of two counts."""
     torture = request.config.getoption("--torture")
     return lambda small, large: large if torture else small
+
+
+@pytest.fixture
+def own_code(tmp_path, monkeypatch):
+    """Code of a user's own in the current directory, which is a temporary one; all is forgotten at the end."""
+    from reference.own_code import OwnCode
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    code = OwnCode(tmp_path)
+    yield code
+    code.forget()
 
 
 @pytest.hookimpl(wrapper=True)

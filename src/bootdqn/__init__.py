@@ -7,6 +7,7 @@ registers `bootdqn/DeepSea-v0` and `bootdqn/TwoPaths-v0` with Gymnasium.
 
 from bootdqn.envs.registration import register_environments
 from bootdqn.exploration.information import evoi, gain, ids, information_gain, ucb
+from bootdqn.exploration.registry import register_strategy
 from bootdqn.exploration.strategies import (
     Boltzmann,
     Evoi,
@@ -17,6 +18,7 @@ from bootdqn.exploration.strategies import (
     Ucb,
     Vote,
     format_strategy,
+    of_head,
     parse_strategy,
 )
 from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversity
@@ -38,7 +40,9 @@ __all__ = [
     "gain",
     "ids",
     "information_gain",
+    "of_head",
     "parse_strategy",
+    "register_strategy",
     "tally",
     "ucb",
     "vote",

@@ -6,6 +6,7 @@ Nothing here imports PyTorch before there is work to do, so that `--help` and mi
 import contextlib
 import difflib
 import io
+import itertools
 import os
 import re
 import sys
@@ -18,7 +19,11 @@ from bootdqn import __version__
 from bootdqn.commands import Demo, Evaluate, Inspect, Report, Resume, Sweep, Train
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
+from bootdqn.exploration.registry import registered_name
 from bootdqn.training.config import ATARI, DEEP_SEA, GYM
+from bootdqn.training.extensions import Extensions
+
+STRATEGY_FROM, IMPORT = "--strategy-from", "--import"
 
 
 class Command(Protocol):
@@ -36,6 +41,8 @@ class Leaf:
     command: Any
     default: Any
     description: str
+    imports: tuple[str, ...] = (STRATEGY_FROM, IMPORT)
+    """Its flags that import code of the user's own."""
 
 
 COMMANDS: dict[str, Any] = {
@@ -45,12 +52,14 @@ COMMANDS: dict[str, Any] = {
             Train(DEEP_SEA),
             "Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).\n\n"
             "Example: bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first",
+            imports=(STRATEGY_FROM,),
         ),
         "atari": Leaf(
             Train[AtariConfig],
             Train(ATARI),
             "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).\n\n"
             'Example: bootdqn train atari --game "Private Eye" --strategy gain --seed 1 --total-frames 10000000',
+            imports=(STRATEGY_FROM,),
         ),
         "gym": Leaf(
             Train[GymConfig],
@@ -84,6 +93,7 @@ COMMANDS: dict[str, Any] = {
         None,
         "Turn a folder of runs into one page, with every table and figure of the paper, ours beside theirs."
         "\n\nExample: bootdqn report runs/deepsea --out report.html",
+        imports=(),
     ),
     "inspect": Leaf(
         Inspect,
@@ -96,6 +106,7 @@ COMMANDS: dict[str, Any] = {
         Demo(),
         "Race strategies on DeepSea and draw who solves it first; ends with a page to open.\n\n"
         "Example: bootdqn demo --sizes 5 10 15 --num-seeds 5",
+        imports=(STRATEGY_FROM,),
     ),
 }
 SUMMARIES = {"train": "Train one agent in one run folder."}
@@ -166,8 +177,9 @@ def parse(arguments: list[str]) -> Command | None:
 def _parse_leaf(leaf: Leaf, program: str, arguments: list[str]) -> Command | None:
     errors = io.StringIO()
     try:
+        start = _import_own_code(leaf, arguments)
         with contextlib.redirect_stderr(errors):
-            default = {} if leaf.default is None else {"default": leaf.default}
+            default = {} if start is None else {"default": start}
             parsed: Command = tyro.cli(
                 leaf.command, prog=program, args=arguments, description=leaf.description, **default
             )
@@ -178,6 +190,24 @@ def _parse_leaf(leaf: Leaf, program: str, arguments: list[str]) -> Command | Non
     except ValueError as error:
         raise UsageError(str(error)) from None
     return parsed
+
+
+def _import_own_code(leaf: Leaf, arguments: list[str]) -> Any:
+    """Import what `arguments` ask for, since they are read with it; return the values that the command starts from."""
+    asked = {flag: _values(arguments, flag) for flag in leaf.imports}
+    strategies = asked.get(STRATEGY_FROM, ())
+    Extensions(strategies, asked.get(IMPORT, ())).load()
+    if strategies and isinstance(leaf.default, Train):
+        return leaf.default.following(registered_name(strategies[-1]))
+    return leaf.default
+
+
+def _values(arguments: list[str], flag: str) -> tuple[str, ...]:
+    """Return the values that `flag` has, be it written `--flag value`, `--flag=value` or with underscores."""
+    words = [(*word.partition("="), following) for word, following in itertools.pairwise([*arguments, ""])]
+    return tuple(
+        value if equals else following for name, equals, value, following in words if name.replace("_", "-") == flag
+    )
 
 
 def _in_one_line(box: str) -> str:

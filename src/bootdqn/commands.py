@@ -4,7 +4,7 @@ Nothing here imports PyTorch before there is work to do, so that `--help` and mi
 """
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -13,12 +13,26 @@ import tyro
 
 from bootdqn.common.errors import UsageError
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
+from bootdqn.exploration.registry import registered_name
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.training.config import EnvT, SavingConfig, TrainConfig, default_settings
 
 Part = TypeVar("Part")
 Flat = Annotated[tyro.conf.OmitArgPrefixes[Part], tyro.conf.arg(name="")]
 """Flags of a part, without the part's name before them."""
+
+
+Repeated = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """Code of your own. A file never imports any by itself: give the flags again that a run was made with."""
+
+    strategy_from: Repeated = ()
+    """Import a strategy of your own, as in my_module.MyStrategy."""
+    imports: Annotated[Repeated, tyro.conf.arg(name="import")] = ()
+    """Import a module of your own that registers Gymnasium environments."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,10 @@ class Train(Generic[EnvT]):
 
         return self.options.train(self.config, self.run_dir or default_run_dir(self.config))
 
+    def following(self, strategy: str) -> "Train[EnvT]":
+        """Return the command with another strategy to start from."""
+        return replace(self, config=replace(self.config, actor=replace(self.config.actor, strategy=strategy)))
+
 
 @dataclass(frozen=True)
 class Resume:
@@ -77,6 +95,7 @@ class Resume:
 
     run_dir: tyro.conf.Positional[Path]
     """Folder of the run."""
+    own: Flat[OwnCode] = field(default_factory=OwnCode)
     options: Flat[TrainingOptions] = field(default_factory=TrainingOptions)
 
     def execute(self) -> int:
@@ -94,6 +113,8 @@ class Demo:
     """Folder for the runs and the page; runs that are finished there are not run again."""
     strategies: tuple[str, ...] = ("greedy", "ucb", "gain", "evoi:reduce=sum")
     """The strategies to race."""
+    strategy_from: Repeated = ()
+    """Race a strategy of your own too, as in my_module.MyStrategy."""
     sizes: tuple[int, ...] = (10,)
     """Sizes N of the grid."""
     num_seeds: int = 3
@@ -112,8 +133,10 @@ class Demo:
             raise ValueError("--strategies and --sizes must name at least one each")
 
     def plan(self) -> list[PlannedRun]:
-        """Return the runs of the race."""
-        return deep_sea_race(self.strategies, self.sizes, self.num_seeds, self.max_episodes).runs()
+        """Return the runs of the race; strategies of your own come last, unless --strategies says how to write them."""
+        named = {text.partition(":")[0] for text in self.strategies}
+        own = [name for name in map(registered_name, self.strategy_from) if name not in named]
+        return deep_sea_race([*self.strategies, *own], self.sizes, self.num_seeds, self.max_episodes).runs()
 
     def execute(self) -> int:
         """Run the race; exit code 0 if every run finished."""
@@ -172,6 +195,7 @@ class Sweep:
     """Run on the Ray cluster at this address, or on the one that auto finds (extra: ray)."""
     gpus_per_run: float = 0.0
     """Share of a GPU that each run asks of Ray."""
+    own: Flat[OwnCode] = field(default_factory=OwnCode)
     saving: Flat[SavingConfig] = field(default_factory=SavingConfig)
 
     def __post_init__(self) -> None:
@@ -192,7 +216,7 @@ class Sweep:
         from bootdqn.experiments.plan import load_sweep
 
         sweep = load_sweep(self.name).with_overrides(self.overrides)
-        runs, out = sweep.runs(), self.out or Path("runs") / sweep.name
+        runs, out = sweep.runs(self.own.imports), self.out or Path("runs") / sweep.name
         console = Console(soft_wrap=True, markup=False, highlight=False)
         console.print(f"{sweep.description}\n{len(runs)} runs in {out}".strip())
         if out.exists() and not out.is_dir():
@@ -237,6 +261,7 @@ class Evaluate:
     """Seed of the environment."""
     video: Path | None = None
     """File to film the episodes to, such as play.mp4 or play.gif."""
+    own: Flat[OwnCode] = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
         for name in ("episodes", "max_steps"):
@@ -315,6 +340,7 @@ class Inspect:
     """Instead of the page, draw one step as the paper's Fig. 1 to this .png, .svg or .pdf file."""
     step: int = 0
     """Which step to draw."""
+    own: Flat[OwnCode] = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
         for name in ("episodes", "max_steps"):

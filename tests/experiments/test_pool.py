@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
@@ -94,9 +94,9 @@ def test_a_run_whose_worker_dies_goes_on_in_another_and_ends_as_it_would_have(tm
     assert len(json.loads((tmp_path / "one/provenance.json").read_text())["resumed"]) == 1
 
 
-def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-    bad = PlannedRun(PurePosixPath("bad"), from_flat({"environment": "gym", "env_id": OUT_OF_MEMORY}))
+def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tmp_path, own_code):
+    own_code.import_environments("reference.environments")
+    bad = PlannedRun(PurePosixPath("bad"), from_flat(OUT_OF_MEMORY))
     events = []
     outcome = run_all([bad, planned("good")], tmp_path, workers=1, on_event=events.append, retries=1)
     ended = {str(end.run.name): end for end in outcome.ended}

@@ -18,6 +18,7 @@ from bootdqn.experiments.ray_runs import run_on_ray
 from bootdqn.training.config import SavingConfig, from_flat
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
+from reference.own_code import STRATEGY
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
@@ -33,7 +34,8 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     before = os.environ.get("PYTHONPATH")
-    os.environ |= {"PYTHONPATH": str(Path(__file__).parents[1]), "RAY_USAGE_STATS_ENABLED": "0"}
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *([before] if before else [])])
+    os.environ |= {"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"}
     started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     started.add_node(num_cpus=1)
     yield started
@@ -118,12 +120,13 @@ def test_the_driver_killed_and_started_again_goes_on(cluster, tmp_path, alone):
         assert_as_alone(tmp_path / f"out/seed-{seed}", seed, alone)
 
 
-def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_path):
+def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_path, own_code):
+    own_code.import_environments("reference.environments")
     quick = LONG | {"size": 4, "max_episodes": 30}
     runs = [
         PlannedRun(PurePosixPath("good"), from_flat(quick)),
         PlannedRun(PurePosixPath("nowhere"), from_flat({"environment": "gym", "env_id": "Nowhere-v0"})),
-        PlannedRun(PurePosixPath("greedy"), from_flat({"environment": "gym", "env_id": OUT_OF_MEMORY})),
+        PlannedRun(PurePosixPath("greedy"), from_flat(OUT_OF_MEMORY)),
         PlannedRun(PurePosixPath("fine"), from_flat(quick | {"seed": 5})),
     ]
     events = []
@@ -141,6 +144,24 @@ def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_
 def test_a_folder_that_a_node_cannot_see_is_refused(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("bootdqn.experiments.ray_runs._sees", lambda _path: False)
     with pytest.raises(UsageError, match="is not shared"):
+        run_on_ray([long_run(0)], tmp_path, cluster.address)
+
+
+def test_a_strategy_of_ones_own_goes_along(cluster, tmp_path, own_code):
+    own_code.write("my_strategy", STRATEGY)
+    own_code.load_strategy("my_strategy.Mine")
+    settings = LONG | {"size": 4, "max_episodes": 30, "strategy": "mine:scale=2"}
+    (end,) = run_on_ray([PlannedRun(PurePosixPath("mine"), from_flat(settings))], tmp_path, cluster.address).ended
+    assert end.finished
+    run(from_flat(settings), tmp_path / "alone")
+    assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "mine/metrics.jsonl").read_bytes()
+
+
+def test_a_node_that_lacks_a_strategy_of_ones_own_is_named(cluster, tmp_path, own_code):
+    own_code.write("my_strategy", STRATEGY)
+    own_code.load_strategy("my_strategy.Mine")
+    (own_code.folder / "my_strategy.py").unlink()
+    with pytest.raises(UsageError, match=r"on .*: --strategy-from my_strategy.Mine: no module .* on every node"):
         run_on_ray([long_run(0)], tmp_path, cluster.address)
 
 

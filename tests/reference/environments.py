@@ -1,11 +1,11 @@
-"""Environments that misbehave. Their ids carry this module's name, so that Gymnasium imports it in any process."""
+"""Environments that misbehave. A process that imports this module knows them."""
 
 import resource
 
 import gymnasium
 import numpy as np
 
-OUT_OF_MEMORY = "reference.environments:bootdqn-test/OutOfMemory-v0"
+OUT_OF_MEMORY = {"environment": "gym", "env_id": "bootdqn-test/OutOfMemory-v0", "imports": [__name__]}
 
 
 class OutOfMemory(gymnasium.Env):
@@ -29,4 +29,4 @@ class OutOfMemory(gymnasium.Env):
         return self._steps % 4, 0.0, False, False, {}
 
 
-gymnasium.register("bootdqn-test/OutOfMemory-v0", entry_point=OutOfMemory)
+gymnasium.register(OUT_OF_MEMORY["env_id"], entry_point=OutOfMemory)

@@ -3,8 +3,7 @@
 import gymnasium
 import numpy as np
 
-RESTLESS = "torture.environments:torture/Restless-v0"
-MORTAL = "torture.environments:torture/Mortal-v0"
+RESTLESS, MORTAL = "torture/Restless-v0", "torture/Mortal-v0"
 
 
 class Restless(gymnasium.Env):
@@ -48,4 +47,4 @@ class Mortal(gymnasium.Env):
 
 
 for name, made_of in ((RESTLESS, Restless), (MORTAL, Mortal)):
-    gymnasium.register(name.split(":")[1], entry_point=made_of)
+    gymnasium.register(name, entry_point=made_of)

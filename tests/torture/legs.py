@@ -158,9 +158,12 @@ def _call(connection, function, arguments):
 
 
 def _train(send, settings, path, around, saving):
+    from bootdqn.common.extensions import import_environments
     from bootdqn.training.config import SavingConfig, from_flat
     from bootdqn.training.run import run
 
+    for module in settings.get("imports", ()):
+        import_environments(module)
     with contextlib.ExitStack() as stack:
         for enter in around:
             stack.enter_context(enter())

@@ -62,7 +62,7 @@ def test_cart_pole_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_p
 
 @pytest.mark.parametrize("env_id", [RESTLESS, MORTAL])
 def test_an_episode_that_cannot_be_played_again_is_told_and_left_and_the_run_finishes(tmp_path, env_id):
-    settings = GYM | {"env_id": env_id}
+    settings = GYM | {"env_id": env_id, "imports": ["torture.environments"]}
     assert train(settings, tmp_path / "run", stopping_at(56)).exit_code == 143
     resumed = train(settings, tmp_path / "run")
     assert (resumed.exit_code, resumed.error, resumed.resumed_from) == (0, None, 56)

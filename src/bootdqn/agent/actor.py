@@ -3,6 +3,7 @@
 import numpy as np
 
 from bootdqn.agent.config import ActorConfig
+from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array
 from bootdqn.exploration.information import information_gain
 from bootdqn.exploration.strategies import Greedy, Strategy, parse_strategy
@@ -33,7 +34,7 @@ class Actor:
         if not learning and self._config.before_learning == "uniform":
             return self._rng.integers(q.shape[-1], size=len(q))
         strategy = Greedy() if step < self._config.warmup_steps else self._strategy
-        actions = self._select(strategy, q)
+        actions = self._checked_select(strategy, q)
         epsilon = self._config.epsilon_at(step)
         if not epsilon:
             return actions
@@ -46,6 +47,12 @@ class Actor:
             return np.zeros(len(q))
         gains: Array = information_gain(q, self._config.info_temperature)
         return self._config.info_bonus * gains.astype(np.float64)
+
+    def _checked_select(self, strategy: Strategy, q: Array) -> Array:
+        try:
+            return self._select(strategy, q)
+        except Exception as error:
+            raise TrainingError(f"strategy {self._config.strategy} raised {type(error).__name__}: {error}") from error
 
     def _select(self, strategy: Strategy, q: Array) -> Array:
         if len(q) == 1:  # one state and an int are picked apart faster than arrays of one, at every step of most runs

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from bootdqn.exploration.strategies import format_strategy, parse_strategy
+from bootdqn.exploration.registry import parse_strategy_from
+from bootdqn.exploration.strategies import format_strategy
 
 LossKind = Literal["squared", "huber"]
 Engine = Literal["auto", "fused", "autograd"]
@@ -19,6 +20,8 @@ class ActorConfig:
     strategy: str = "evoi"
     """greedy, ucb, gain, evoi, ids, vote or boltzmann, with parameters as in evoi:reduce=sum, gain:scale=5,
     vote:rule=borda or boltzmann:temperature=0.1."""
+    strategy_from: str | None = None
+    """Import a strategy of your own, as in my_module.MyStrategy, and follow it (docs/adding-a-strategy.md)."""
     warmup_steps: int = 0
     """For the first steps follow the active head alone, so that the heads become diverse before they are compared."""
     before_learning: Literal["strategy", "uniform"] = "strategy"
@@ -35,7 +38,9 @@ class ActorConfig:
     """Temperature of the heads' Boltzmann policies in that information gain."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strategy", format_strategy(parse_strategy(self.strategy)))
+        strategy, origin = parse_strategy_from(self.strategy, self.strategy_from)
+        object.__setattr__(self, "strategy", format_strategy(strategy))
+        object.__setattr__(self, "strategy_from", origin)
         if self.warmup_steps < 0:
             raise ValueError(f"--warmup-steps must not be negative, got {self.warmup_steps}")
         for name in ("epsilon", "epsilon_end"):

@@ -1,7 +1,11 @@
 """The flags of an environment from Gymnasium's registry."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+import tyro
+
+from bootdqn.common.extensions import CodeNotImportedError, imported_environments, is_module_name
 
 
 @dataclass(frozen=True)
@@ -13,14 +17,29 @@ class GymConfig:
     frames_per_step: ClassVar[int] = 1
     env_id: str = "CartPole-v1"
     """The environment's registered name."""
+    imports: Annotated[tuple[str, ...], tyro.conf.arg(name="import"), tyro.conf.UseAppendAction] = ()
+    """Import a module of your own that registers environments."""
     total_steps: int = 100_000
     """Stop after this many environment steps."""
     clip_rewards: bool = False
     """Learn from the sign of the rewards only."""
 
     def __post_init__(self) -> None:
+        self._refuse_what_was_not_imported()
         if self.total_steps < 1:
             raise ValueError(f"--total-steps must be at least 1, got {self.total_steps}")
+
+    def _refuse_what_was_not_imported(self) -> None:
+        """Raise a ValueError where Gymnasium would import a module, or this run needs one, that no flag asked for."""
+        for module in self.imports:
+            if not is_module_name(module):
+                raise ValueError(f"--import must be the name of a module, as in my_environments; got {module!r}")
+        known = imported_environments()
+        if missing := [f"--import {module}" for module in self.imports if module not in known]:
+            raise CodeNotImportedError(*missing)
+        module, colon, name = self.env_id.partition(":")
+        if colon and module not in known:
+            raise ValueError(f"--env-id {self.env_id} would import a module; write --import {module} --env-id {name}")
 
     @property
     def label(self) -> str:

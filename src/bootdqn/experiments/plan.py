@@ -42,8 +42,11 @@ class Sweep:
     axes: Mapping[str, Sequence[Any]]
     variants: Sequence[Mapping[str, Any]] = ({},)
 
-    def runs(self) -> list[PlannedRun]:
+    def runs(self, imports: Sequence[str] = ()) -> list[PlannedRun]:
         """Return the runs, seeds outermost; what is named twice is run once.
+
+        Args:
+            imports: The modules that were imported for Gymnasium's environments.
 
         Raises:
             UsageError: A setting or a value that does not exist.
@@ -51,8 +54,11 @@ class Sweep:
         keys = sorted(self.axes, key=lambda key: key != "seed")
         runs: dict[PurePosixPath, PlannedRun] = {}
         for values in itertools.product(*(self.axes[key] for key in keys)):
+            settings = dict(self.base) | dict(zip(keys, values, strict=True))
+            if settings.get("environment") == "gym":
+                settings.setdefault("imports", list(imports))
             for variant in self.variants:
-                planned = self._planned(dict(self.base) | dict(zip(keys, values, strict=True)), variant)
+                planned = self._planned(settings, variant)
                 if runs.setdefault(planned.name, planned) != planned:
                     raise UsageError(f"sweep {self.name}: two different runs would share the folder {planned.name}")
         return list(runs.values())
@@ -86,7 +92,7 @@ class Sweep:
             value = _value(text)
             for variant in variants:
                 variant.pop(key, None)
-            takes_list = key == "hidden_sizes"
+            takes_list = key in ("hidden_sizes", "imports")
             if key in axes or (isinstance(value, list) and not takes_list):
                 axes[key] = value if isinstance(value, list) else [value]
                 base.pop(key, None)

@@ -14,6 +14,7 @@ from typing import Any
 from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
+from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.run import run
 from bootdqn.training.signals import stop_on_signal
 
@@ -33,13 +34,13 @@ def run_all(
 
     A run that fails, or whose process dies, is tried again `retries` times, from its last checkpoint and in a new
     process, after all others; it does not stop them. On SIGINT or SIGTERM the runs under way save themselves and stop,
-    and those not begun are left out of the result.
+    and those not begun are left out of the result. The processes import what this one has of the user's own code.
     """
     waiting, ended, crew = deque(runs), list[Ended](), list[_Worker]()
     failures: Counter[PurePosixPath] = Counter()
     with stop_on_signal() as stop:
         try:
-            crew += [_Worker(out, saving) for _ in range(min(workers, len(waiting)))]
+            crew += [_Worker(out, saving, loaded()) for _ in range(min(workers, len(waiting)))]
             stopping = False
             while True:
                 if stop and not stopping:
@@ -70,15 +71,15 @@ def run_all(
 class _Worker:
     """A process that trains the runs it is sent, one after the other; a new process is started if it dies."""
 
-    def __init__(self, out: Path, saving: SavingConfig | None) -> None:
-        self._out, self._saving = out, saving
+    def __init__(self, out: Path, saving: SavingConfig | None, extensions: Extensions) -> None:
+        self._orders = out, saving, extensions
         self.current: PlannedRun | None = None
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, self._out, self._saving), daemon=True)
+        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, *self._orders), daemon=True)
         with _blocked_signals():  # inherited: the process is deaf until it has said what signals mean to it
             self.process.start()
         theirs.close()
@@ -137,7 +138,7 @@ def _with_news(workers: list[_Worker]) -> list[_Worker]:
     return [worker for worker in workers if worker.connection in ready]
 
 
-def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | None) -> None:
+def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | None, extensions: Extensions) -> None:
     """Train runs until the parent closes the connection.
 
     Signals count only during a run, where `run` notes them: Ctrl-C reaches every process of a terminal, and an idle
@@ -151,7 +152,7 @@ def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | 
             planned: PlannedRun = connection.recv()
         except EOFError:
             return
-        ended = _train_one(planned, out, saving, connection)
+        ended = _train_one(planned, out, saving, extensions, connection)
         try:
             connection.send(ended)
         except OSError:
@@ -159,7 +160,11 @@ def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | 
 
 
 def _train_one(
-    planned: PlannedRun, out: Path, saving: SavingConfig | None, connection: "Connection[Any, Any]"
+    planned: PlannedRun,
+    out: Path,
+    saving: SavingConfig | None,
+    extensions: Extensions,
+    connection: "Connection[Any, Any]",
 ) -> Ended:
     parent_is_there = True
 
@@ -173,6 +178,7 @@ def _train_one(
             signal.raise_signal(signal.SIGTERM)  # save what there is, and stop
 
     try:
+        extensions.load()
         outcome = run(
             planned.config,
             out / planned.name,

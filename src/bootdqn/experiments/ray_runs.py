@@ -23,6 +23,7 @@ from bootdqn.experiments.cost import longest_steps, memory_needed
 from bootdqn.experiments.events import Ended, Event, Outcome, Started, Underway
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
+from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.session import Progress
 from bootdqn.training.signals import stop_on_signal
 
@@ -54,7 +55,7 @@ def run_on_ray(
         saving: When to make checkpoints.
 
     Raises:
-        UsageError: There is no such cluster, or a node does not see `out`.
+        UsageError: There is no such cluster, or a node does not see `out`, or lacks the user's own code.
     """
     ray = _import_ray()
     out = out.resolve()
@@ -62,6 +63,7 @@ def run_on_ray(
     _connect(ray, address)
     try:
         _refuse_what_is_not_shared(ray, out)
+        _refuse_code_that_is_not_everywhere(ray, loaded())
         return _Runs(ray, runs, out, on_event, retries, gpus_per_run, saving).finish()
     finally:
         ray.shutdown()
@@ -81,7 +83,7 @@ class _Runs:
         saving: SavingConfig | None,
     ) -> None:
         self._ray, self._out, self._on_event, self._retries = ray, out, on_event, retries
-        self._gpus, self._saving = gpus_per_run, saving
+        self._gpus, self._saving, self._extensions = gpus_per_run, saving, loaded()
         self._task = ray.remote(max_calls=1, max_retries=0)(_train)
         self._memory = {planned.name: needed for planned, needed in zip(runs, memory_needed(runs), strict=True)}
         self._started: set[PurePosixPath] = set()
@@ -118,7 +120,7 @@ class _Runs:
             num_gpus=self._gpus,
             name=str(planned.name),
         )
-        self._pending[task.remote(planned, self._out / planned.name, self._saving)] = planned
+        self._pending[task.remote(planned, self._out / planned.name, self._saving, self._extensions)] = planned
 
     def _result(self, reference: Any, *, retry: bool) -> Ended:
         planned = self._pending.pop(reference)
@@ -148,7 +150,9 @@ class _Runs:
                 self._on_event(Underway(planned, progress))
 
 
-def _train(planned: PlannedRun, path: Path, saving: SavingConfig | None) -> tuple[dict[str, Any] | None, str | None]:
+def _train(
+    planned: PlannedRun, path: Path, saving: SavingConfig | None, extensions: Extensions
+) -> tuple[dict[str, Any] | None, str | None]:
     """Train one run in a worker; return its summary, or what went wrong.
 
     Where the run's last worker was lost with its host, its lock is waited for.
@@ -158,6 +162,7 @@ def _train(planned: PlannedRun, path: Path, saving: SavingConfig | None) -> tupl
     deadline = time.monotonic() + 1.5 * LOST_AFTER_SECONDS
     while True:
         try:
+            extensions.load()
             return run(planned.config, path, saving=saving).summary, None
         except FolderInUseError as error:
             if time.monotonic() > deadline:
@@ -210,29 +215,49 @@ def _refuse_where_nobody_answers(address: str) -> None:
 
 def _refuse_what_is_not_shared(ray: Any, out: Path) -> None:
     """Raise a UsageError if a node of the cluster does not see a file that was just written to `out`."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
     token = out / f".{uuid.uuid4().hex}.part"
     token.touch()
     try:
-        nodes = [node for node in ray.nodes() if node["Alive"]]
-        probe = ray.remote(num_cpus=0, max_retries=2)(_sees)
-        answers = {
-            probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(
-                str(token)
-            ): node["NodeManagerHostname"]
-            for node in nodes
-        }
-        ready, late = ray.wait(list(answers), num_returns=len(answers), timeout=PROBE_SECONDS)
-        blind = [answers[one] for one in ready if not ray.get(one)]
-        if blind:
-            raise UsageError(
-                f"{out} is not shared: {', '.join(blind)} cannot see it; choose an --out that every node has"
-            )
-        if late:
-            raise UsageError(f"no answer from {', '.join(answers[one] for one in late)}; remove the node, or try again")
+        blind = [host for host, sees in _ask_every_node(ray, _sees, str(token)) if not sees]
     finally:
         token.unlink(missing_ok=True)
+    if blind:
+        raise UsageError(f"{out} is not shared: {', '.join(blind)} cannot see it; choose an --out that every node has")
+
+
+def _refuse_code_that_is_not_everywhere(ray: Any, extensions: Extensions) -> None:
+    """Raise a UsageError if a node of the cluster cannot import the user's own code."""
+    if not (extensions.strategies or extensions.imports):
+        return
+    for host, problem in _ask_every_node(ray, _problem_with, extensions):
+        if problem is not None:
+            raise UsageError(f"on {host}: {problem}; install the module on every node, or start from a shared folder")
+
+
+def _ask_every_node(ray: Any, question: Callable[[Any], Any], argument: Any) -> list[tuple[str, Any]]:
+    """Return what `question(argument)` answers on each node of the cluster, with the node's host."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    probe = ray.remote(num_cpus=0, max_retries=2)(question)
+    answers = {
+        probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(
+            argument
+        ): node["NodeManagerHostname"]
+        for node in nodes
+    }
+    ready, late = ray.wait(list(answers), num_returns=len(answers), timeout=PROBE_SECONDS)
+    if late:
+        raise UsageError(f"no answer from {', '.join(answers[one] for one in late)}; remove the node, or try again")
+    return [(answers[one], ray.get(one)) for one in ready]
+
+
+def _problem_with(extensions: Extensions) -> str | None:
+    try:
+        extensions.load()
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def _sees(path: str) -> bool:

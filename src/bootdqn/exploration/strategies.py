@@ -6,12 +6,13 @@ A new strategy is one function in `information` (or here), one frozen dataclass 
 
 import difflib
 from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar, Protocol, cast, get_args, get_type_hints
+from typing import Any, ClassVar, Protocol, get_args, get_type_hints
 
 import numpy as np
 
 from bootdqn.exploration.arrays import Array, device_of, namespace_of_q, one_hot
 from bootdqn.exploration.information import Reduction, check_reduction, evoi, gain, ids, log_boltzmann, ucb
+from bootdqn.exploration.parameters import format_value, parse_value
 from bootdqn.exploration.voting import VoteRule, tally, vote
 
 
@@ -171,6 +172,8 @@ class Boltzmann(Strategy):
 
 
 STRATEGIES: tuple[type[Strategy], ...] = (Greedy, Ucb, Gain, Evoi, Ids, Vote, Boltzmann)
+ADDED: dict[str, type[Strategy]] = {}
+"""The strategies of the user's own by their names; `registry` adds to them."""
 
 
 def of_head(values: Array, head: int | Array) -> Array:
@@ -229,7 +232,7 @@ def parse_strategy(text: str) -> Strategy:
         Evoi(reduce='sum', scale=1.0)
     """
     name, _, parameters = text.partition(":")
-    by_name = {strategy.name: strategy for strategy in STRATEGIES}
+    by_name = {strategy.name: strategy for strategy in STRATEGIES} | ADDED
     if name not in by_name:
         raise ValueError(f"unknown strategy {name!r}{_closest(name, by_name)}")
     strategy = by_name[name]
@@ -244,30 +247,18 @@ def parse_strategy(text: str) -> Strategy:
             raise ValueError(f"{name} has no parameter {key!r}{_closest(key, known)}")
         if key in values:
             raise ValueError(f"{key} is given twice in {text!r}")
-        values[key] = _parse_value(key, value, types[key])
+        values[key] = parse_value(key, value, types[key])
     return strategy(**values)
 
 
 def format_strategy(strategy: Strategy) -> str:
     """Write a strategy as `parse_strategy` reads it, leaving out parameters that have their default value."""
     changed = [
-        f"{field.name}={getattr(strategy, field.name)}"
+        f"{field.name}={format_value(field.name, getattr(strategy, field.name))}"
         for field in fields(strategy)
         if getattr(strategy, field.name) != field.default
     ]
     return strategy.name + (":" + ",".join(changed) if changed else "")
-
-
-def _parse_value(key: str, text: str, kind: Any) -> Any:
-    if kind is float:
-        try:
-            return float(text)
-        except ValueError:
-            raise ValueError(f"{key} must be a number, got {text!r}") from None
-    choices = cast("tuple[str, ...]", get_args(kind))
-    if text not in choices:
-        raise ValueError(f"{key} must be one of {', '.join(choices)}; got {text!r}")
-    return text
 
 
 def _closest(word: str, known: Any) -> str:

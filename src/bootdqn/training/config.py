@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bootdqn.agent.config import ActorConfig, LearnerConfig
+from bootdqn.common.extensions import CodeNotImportedError
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.networks.config import NetworkConfig
@@ -184,13 +185,14 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
 
     Raises:
         ValueError: An unknown key (the closest one is named), or a value that its field does not take.
+        CodeNotImportedError: It needs code of the user's own; all the flags that ask for it are named.
     """
     kind = flat.get("environment")
     if kind not in DEFAULTS:
         raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
     default = DEFAULTS[kind]
     remaining = {key: value for key, value in flat.items() if key != "environment"}
-    parts = {}
+    parts, missing = {}, list[str]()
     for part_name, part in _parts(default).items():
         hints = get_type_hints(type(part))
         changes = {
@@ -198,7 +200,12 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
             for part_field in fields(part)
             if part_field.name in remaining
         }
-        parts[part_name] = replace(part, **changes)
+        try:
+            parts[part_name] = replace(part, **changes)
+        except CodeNotImportedError as error:
+            missing += error.flags
+    if missing:
+        raise CodeNotImportedError(*missing)
     if remaining:
         known = [part_field.name for part in _parts(default).values() for part_field in fields(part)]
         unknown = next(iter(remaining))

@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bootdqn.training.extensions import digests
+
 PACKAGES = (
     *("bootdqn", "torch", "numpy", "numba", "scipy", "gymnasium", "array-api-compat", "lz4", "safetensors"),
     *("ale-py", "opencv-python-headless"),
@@ -24,6 +26,7 @@ def provenance(threads: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {package: _version(package) for package in PACKAGES},
         "source": source_of(Path(__file__).parents[1]),
+        "own_code": digests(),
         "machine": {
             "host": platform.node(),
             "system": platform.platform(),

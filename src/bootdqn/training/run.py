@@ -18,6 +18,7 @@ from bootdqn.envs.make import effective_settings
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.config import SavingConfig, TrainConfig, differences, from_flat, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_what_cannot_fit
+from bootdqn.training.extensions import digests
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import provenance
 from bootdqn.training.session import Progress, Session
@@ -137,8 +138,9 @@ def _open_session(
     )
     if loaded is not None:
         announce(f"going on from step {step:,}")
-        _note_resumption(folder, config, step, session.not_exact)
-        for problem in session.not_exact:
+        not_exact = [*session.not_exact, *_changes_of_own_code(folder)]
+        _note_resumption(folder, config, step, not_exact)
+        for problem in not_exact:
             warn(problem)
     return session
 
@@ -205,6 +207,17 @@ def _clear(folder: RunFolder, checkpoints: Checkpoints) -> None:
     shutil.rmtree(folder.snapshots, ignore_errors=True)
     for left_over in (folder.summary, folder.weights, folder.metrics, folder.timing):
         left_over.unlink(missing_ok=True)
+
+
+def _changes_of_own_code(folder: RunFolder) -> list[str]:
+    """Return a line for each module of the user's own that is no longer what the run began with."""
+    before = read_json_object(folder.provenance).get("own_code") if folder.provenance.exists() else None
+    now = digests()
+    return [
+        f"{module} has changed since this run began, which is no longer exact"
+        for module, digest in (before.items() if isinstance(before, dict) else [])
+        if module in now and now[module] != digest
+    ]
 
 
 def _note_resumption(folder: RunFolder, config: TrainConfig[Any], step: int, not_exact: list[str]) -> None:

@@ -1,0 +1,165 @@
+"""Strategies of the user's own: checked when they come, then known by their name like those of the package."""
+
+import dataclasses
+import difflib
+import re
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.extensions import CodeNotImportedError, import_code, is_module_name
+from bootdqn.exploration.parameters import can_be_written
+from bootdqn.exploration.strategies import ADDED, STRATEGIES, Strategy, parse_strategy
+
+StrategyT = TypeVar("StrategyT", bound=type[Any])
+_ORIGINS: dict[type[Strategy], str] = {}
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+def register_strategy(strategy: StrategyT, origin: str | None = None) -> StrategyT:
+    """Make a strategy known under its `name`, so that `parse_strategy` and every configuration take it.
+
+    It is returned, so that this can be a decorator, above `@dataclass(frozen=True)`.
+
+    Args:
+        strategy: A frozen dataclass with a `name`, a default for every parameter, and the methods of `Strategy`.
+        origin: Where it is imported from, MODULE.CLASS (None: where it was defined).
+
+    Raises:
+        ValueError: It is not of that kind, or its name is taken.
+    """
+    _check_class(strategy)
+    origin = origin or f"{strategy.__module__}.{strategy.__qualname__}"
+    origin = re.sub(r"^__mp_main__\.", "__main__.", origin)  # a worker process calls the same script so
+    _check_name(strategy, origin)
+    _check_parameters(strategy)
+    _try_out(strategy)
+    ADDED[strategy.name] = strategy
+    _ORIGINS[strategy] = origin
+    return strategy
+
+
+def load_strategy(origin: str, folder: Path | None = None) -> type[Strategy]:
+    """Import the strategy MODULE.CLASS, as `--strategy-from` asks, and register it.
+
+    Raises:
+        ValueError: `origin` is not of that form.
+        UsageError: There is none there, or it is not fit to be one.
+    """
+    flag = f"--strategy-from {origin}"
+    _check_origin(origin)
+    module_name, _, name = origin.rpartition(".")
+    module = import_code(module_name, flag, folder)
+    if not hasattr(module, name):
+        close = difflib.get_close_matches(name, vars(module), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"{flag}: {module_name} ({getattr(module, '__file__', None)}) has no {name!r}{hint}")
+    strategy: type[Strategy] = getattr(module, name)
+    try:
+        return register_strategy(strategy, origin)
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}") from error
+
+
+def registered_origins() -> tuple[str, ...]:
+    """Return where the registered strategies came from, in their order."""
+    return tuple(_ORIGINS[strategy] for strategy in ADDED.values())
+
+
+def registered_name(origin: str) -> str:
+    """Return the name of the registered strategy that came from `origin`.
+
+    Raises:
+        CodeNotImportedError: None did.
+    """
+    for strategy in ADDED.values():
+        if _ORIGINS[strategy] == origin:
+            return strategy.name
+    _check_origin(origin)
+    raise CodeNotImportedError(f"--strategy-from {origin}")
+
+
+def parse_strategy_from(text: str, origin: str | None) -> tuple[Strategy, str | None]:
+    """Return the strategy that `text` describes, and where it came from; None stands for this package, or any place.
+
+    Raises:
+        ValueError: `text` is wrong, or `origin` is not where such a strategy came from.
+        CodeNotImportedError: Nothing was imported from `origin`.
+    """
+    name = None if origin is None else registered_name(origin)
+    strategy = parse_strategy(text)
+    found = _ORIGINS.get(type(strategy))
+    if origin not in (None, found):
+        raise ValueError(
+            f"--strategy {text} is not --strategy-from {origin}, whose name is {name}; leave one of them out"
+        )
+    return strategy, found
+
+
+def _check_origin(origin: str) -> None:
+    if not is_module_name(origin) or "." not in origin:
+        raise ValueError(f"--strategy-from must be MODULE.CLASS, as in my_strategy.MyStrategy; got {origin!r}")
+
+
+def _check_class(strategy: Any) -> None:
+    if not isinstance(strategy, type):
+        raise ValueError(f"a strategy is a class, got {strategy!r}")
+    word = strategy.__name__
+    if "__dataclass_params__" not in vars(strategy) or not strategy.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise ValueError(f"{word} must be a frozen dataclass; write @dataclass(frozen=True) above it")
+    for method in ("scores", "select"):
+        if not callable(getattr(strategy, method, None)):
+            raise ValueError(f"{word} has no method {method}; let it inherit from bootdqn.Strategy, and write scores")
+    if strategy.scores is Strategy.scores:  # type: ignore[attr-defined]
+        raise ValueError(f"{word} has no method scores; write scores(self, q, head), which returns (..., A)")
+
+
+def _check_name(strategy: Any, origin: str) -> None:
+    word, name = strategy.__name__, getattr(strategy, "name", None)
+    if "name" in {field.name for field in dataclasses.fields(strategy)}:
+        raise ValueError(f"{word}.name must not be a parameter; write name: ClassVar[str] = ...")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f'{word} needs a name for the command line, as in name: ClassVar[str] = "mine"; got {name!r}')
+    if name in {built_in.name for built_in in STRATEGIES}:
+        raise ValueError(f"{name!r} is a strategy of bootdqn; give {word} another name")
+    other = ADDED.get(name, strategy)
+    if other is not strategy and _ORIGINS[other] != origin:
+        raise ValueError(f"{name!r} is the name of {_ORIGINS[other]} already; give {word} another one")
+
+
+def _check_parameters(strategy: Any) -> None:
+    word = strategy.__name__
+    try:
+        kinds = get_type_hints(strategy)
+    except NameError as error:
+        raise ValueError(f"the types of {word}'s parameters cannot be found: {error}") from error
+    for field in dataclasses.fields(strategy):
+        if not can_be_written(kinds[field.name]):
+            raise ValueError(
+                f"{word}.{field.name} must be a float, int, bool, str or a Literal of strings, to be written on the "
+                f"command line; got {kinds[field.name]}"
+            )
+        if field.default is dataclasses.MISSING or not field.init:
+            raise ValueError(f"{word}.{field.name} needs a plain default; write {field.name}: ... = ...")
+
+
+def _try_out(strategy: Any) -> None:
+    """Raise a ValueError unless the strategy, with its defaults, answers in the right shapes: one state, and two."""
+    rng = np.random.default_rng(0)
+    heads: tuple[Any, ...] = (3, np.asarray([0, 9]))
+    for states, head in zip(((), (2,)), heads, strict=True):
+        q = rng.normal(size=(*states, 10, 4)).astype(np.float32)
+        expected = {"scores": (*states, 4), "select": states}
+        for method, shape in expected.items():
+            said = f"{strategy.__name__}.{method}, given q of shape {q.shape} and head {head},"
+            try:
+                mine = strategy()
+                found = np.asarray(mine.scores(q, head) if method == "scores" else mine.select(q, head, rng))
+            except Exception as error:
+                raise ValueError(f"{said} raised {type(error).__name__}: {error}") from error
+            if found.shape != shape:
+                raise ValueError(f"{said} must return shape {shape}, returned {found.shape}")
+            if method == "select" and not (found.dtype.kind in "iu" and np.isin(found, range(4)).all()):
+                raise ValueError(f"{said} must return actions 0..3, returned {found}")

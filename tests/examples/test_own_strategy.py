@@ -1,0 +1,69 @@
+"""The example of a strategy of one's own: the commands of its README run, and say what it says."""
+
+import json
+import shutil
+
+import pytest
+
+from bootdqn.cli import run_command_line
+from bootdqn.exploration.strategies import Greedy
+from reference.documents import ROOT, blocks, commands, run_as_console_script
+from reference.q_values import exact_q_with_heads
+
+EXAMPLE = ROOT / "examples/own_strategy"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for file in EXAMPLE.iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+def test_the_commands_of_the_readme_run(folder):
+    (block,) = blocks(folder / "README.md")
+    for command in commands(block):
+        said = run_as_console_script(command, folder)
+    assert "report.html" in said
+    assert "hopeful" in (folder / "runs/compare/report.html").read_text()
+    assert (folder / "runs/inspect.html").exists()
+    origins = {}
+    for file in (folder / "runs/compare").rglob("config.json"):
+        config = json.loads(file.read_text())
+        origins.setdefault(config["strategy"], set()).add(config["strategy_from"])
+    mine = {"my_strategy.Hopeful"}
+    assert origins == {"greedy": {None}, "evoi:reduce=sum": {None}, "hopeful": mine, "hopeful:hope=1.0": mine}
+
+
+def test_without_hope_it_is_bootdqn_to_the_byte(folder, own_code):
+    own_code.load_strategy("my_strategy.Hopeful")
+    small = ["train", "deep-sea", "--size", "4", "--num-heads", "4", "--max-episodes", "40", "--quiet"]
+    for strategy in ("greedy", "hopeful:hope=0"):
+        assert run_command_line([*small, "--strategy", strategy, "--run-dir", strategy]) == 0
+    one, other = ((folder / name / "metrics.jsonl").read_bytes() for name in ("greedy", "hopeful:hope=0"))
+    assert one == other
+
+
+@pytest.mark.usefixtures("folder")
+def test_with_all_hope_an_action_is_worth_what_its_best_head_thinks(own_code):
+    from hypothesis import given
+
+    hopeful = own_code.load_strategy("my_strategy.Hopeful")
+
+    @given(exact_q_with_heads())
+    def check(q_and_heads):
+        q, head = q_and_heads
+        best = [max(column) for state in q.reshape(-1, *q.shape[-2:]) for column in state.T.tolist()]
+        assert hopeful(1.0).scores(q, head).ravel().tolist() == best
+        assert (hopeful(0.0).scores(q, head) == Greedy().scores(q, head)).all()
+
+    check()
+
+
+def test_hope_is_a_share(own_code, folder):
+    hopeful = own_code.load_strategy("my_strategy.Hopeful")
+    assert folder
+    for bad in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="hope must be in"):
+            hopeful(bad)

@@ -1,0 +1,60 @@
+"""What a user may write, and a process that has never seen it."""
+
+import sys
+from textwrap import dedent
+
+import gymnasium
+
+from bootdqn.common import extensions
+from bootdqn.exploration import registry, strategies
+
+STRATEGY = """
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    import bootdqn
+
+
+    @dataclass(frozen=True)
+    class Mine(bootdqn.Strategy):
+        name: ClassVar[str] = "mine"
+        scale: float = 1.0
+
+        def scores(self, q, head):
+            return bootdqn.of_head(q, head) + self.scale * q.std(axis=-2)
+"""
+ENVIRONMENT = """
+    import gymnasium
+    from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
+
+    gymnasium.register("Mine-v0", entry_point=FrozenLakeEnv, max_episode_steps=10)
+"""
+
+
+class OwnCode:
+    """Modules in a folder, as a user writes them there."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self._registry, self._path = set(gymnasium.registry), list(sys.path)
+        self.forget()
+
+    def write(self, module, text):
+        (self.folder / f"{module}.py").write_text(dedent(text))
+
+    def import_environments(self, module):
+        extensions.import_environments(module)
+
+    def load_strategy(self, origin):
+        return registry.load_strategy(origin)
+
+    def forget(self):
+        """Make this process one that has imported nothing from the folder, and nothing by request."""
+        for known in (extensions._IMPORTED, strategies.ADDED, registry._ORIGINS):
+            known.clear()
+        sys.path[:] = self._path
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None)).startswith(str(self.folder)):
+                del sys.modules[name]
+        for name in set(gymnasium.registry) - self._registry:
+            del gymnasium.registry[name]
