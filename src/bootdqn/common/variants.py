@@ -22,6 +22,8 @@ OF_THE_TASK = {
     "gym": frozenset({"env_id", "total_steps"}),
 }
 """Settings that say what is to be learnt and for how long, or that no result depends on: told apart by other means."""
+_WHERE_FROM = ("strategy_from", "imports")
+"""Settings that tell whose code was run: part of what a run is, not of its name."""
 DQN_COLOUR = "#555555"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 _MARKERS = "osD^vPX"
@@ -88,7 +90,7 @@ def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Varian
 
 def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> str:
     """Return a variant's name: the strategy's, and what is different about the agent."""
-    settings = dict(variant.settings)
+    settings = {name: value for name, value in variant.settings if name not in _WHERE_FROM}
     text = named(variant.strategy).label
     if is_dqn(variant):
         text = "Double DQN" if settings.pop("double_q", True) else "DQN"
@@ -130,7 +132,7 @@ def variant_order(variant: Variant, named: Callable[[str], Algorithm] = algorith
 
 def nameless(variant: Variant) -> tuple[str, ...]:
     """Return the settings that a label can only write out as they are."""
-    named = {*_ADDED, *_CHANGED, *_EPSILON, "replay", "double_q", "deterministic"}
+    named = {*_ADDED, *_CHANGED, *_EPSILON, *_WHERE_FROM, "replay", "double_q", "deterministic"}
     return tuple(name for name, _ in variant.settings if name not in named)
 
 
