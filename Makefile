@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test torture check format bench clean
+.PHONY: help install demo test torture check format bench reproduction clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 install: $(STAMP)  ## set up .venv with everything that demo, test and check need
 
@@ -40,6 +40,9 @@ format: $(STAMP)  ## format the code and fix what can be fixed
 bench: $(STAMP)  ## compare speed with bsuite's agent, side by side (installs the bench extra)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	$(BIN)/python benchmarks/deepsea.py
+
+reproduction: $(STAMP)  ## write the numbers and figures of docs/reproduction.md from the runs in results/
+	$(BIN)/python results/reproduction.py
 
 clean:  ## remove .venv and caches, keep runs
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

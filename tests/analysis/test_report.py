@@ -4,6 +4,7 @@ import csv
 import html
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -121,6 +122,20 @@ def test_a_claim_about_deep_sea_is_supported_only_by_intervals_that_do_not_overl
     assert verdicts(deep_sea_results(5, gain=500, greedy=100, ucb=100))[claim]["here"] == CONTRADICTED
     assert verdicts(deep_sea_results(5, gain=100, greedy=None))[claim]["here"] == OPEN
     assert verdicts()[claim]["here"] == OPEN
+
+
+def test_a_claim_about_deep_sea_is_judged_at_the_largest_size_that_has_enough_seeds():
+    claim, decided = "Gain beats the baselines on DeepSea.", {"gain": 100, "greedy": None, "ucb": None}
+    few_at_30 = [replace(one, size=30) for one in deep_sea_results(2, gain=None, greedy=50, ucb=50)]
+    many_at_10 = [replace(one, size=10) for one in deep_sea_results(5, gain=500, greedy=50, ucb=50)]
+    found = verdicts(few_at_30 + deep_sea_results(5, **decided) + many_at_10)[claim]
+    assert found["here"] == SUPPORTED
+    assert found["what these runs say"].startswith("N = 20, cap 1,000")
+    larger_cap = [replace(one, cap=5000) for one in few_at_30]
+    assert verdicts(larger_cap + deep_sea_results(5, **decided))[claim]["here"] == SUPPORTED
+    assert verdicts(larger_cap + deep_sea_results(2, **decided))[claim]["what these runs say"].startswith(
+        "N = 30, cap 5,"
+    )
 
 
 def test_a_claim_about_atari_stays_open_on_less_than_the_papers_budget(tmp_path):

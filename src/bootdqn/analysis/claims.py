@@ -1,6 +1,6 @@
 """The paper's claims, one by one, and what the runs at hand say about them: never more than they allow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,31 +67,49 @@ def judged(evidence: Evidence) -> Table:
 
 
 def _deep_sea_beats(strategy: str) -> Callable[[Evidence], Verdict]:
-    """Judge whether a strategy needs fewer episodes than BootDQN and BootDQN-UCB, at the largest size of all three."""
+    """Judge if a strategy needs fewer episodes than BootDQN and BootDQN-UCB, at the largest size with enough seeds.
+
+    Where no size has enough, it is left open at the largest. Runs with different caps are never taken together; those
+    with the largest cap are asked first.
+    """
+    names = (strategy, "greedy", "ucb")
 
     def judge(evidence: Evidence) -> Verdict:
-        rivals = ("greedy", "ucb")
-        for cap, results in by_cap(evidence.deep_sea).items():
-            groups = {(cell.size, cell.variant.strategy): cell for cell in cells(results)}
-            sizes = [size for size, _ in groups if all((size, name) in groups for name in (strategy, *rivals))]
-            if not sizes:
-                continue
-            size = max(sizes)
-            ours, theirs = groups[size, strategy], [groups[size, name] for name in rivals]
-            says = f"N = {size}, cap {cap:,}: " + ", ".join(_said(cell) for cell in (ours, *theirs))
-            seeds = min(len(cell.results) for cell in (ours, *theirs))
-            if seeds < ENOUGH_SEEDS:
-                return Verdict(OPEN, f"{says}; {seeds} seeds are too few", "episodes to solve")
-            high = (ours.interval or (ours.mean, ours.mean))[1]
-            low = min((cell.interval or (cell.mean, cell.mean))[0] for cell in theirs)
-            if high < low and not ours.censored:
-                return Verdict(SUPPORTED, says + _fewer(seeds, 15), "episodes to solve")
-            if all(cell.mean < ours.mean and not cell.censored for cell in theirs):
-                return Verdict(CONTRADICTED, says + _fewer(seeds, 15), "episodes to solve")
-            return Verdict(OPEN, says + "; the intervals overlap", "episodes to solve")
-        return Verdict(OPEN, "no DeepSea runs of the three at one size")
+        races = [
+            (cap, race) for cap, results in by_cap(evidence.deep_sea).items() for race in _races(cells(results), names)
+        ]
+        if not races:
+            return Verdict(OPEN, "no DeepSea runs of the three at one size")
+        cap, race = next((one for one in races if _seeds_of(one[1]) >= ENOUGH_SEEDS), races[0])
+        return _judge_race(cap, race)
 
     return judge
+
+
+def _races(groups: list[Cell], names: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    """Yield the cells of the named strategies at each size that all of them were run at, the largest first."""
+    by_place = {(cell.size, cell.variant.strategy): cell for cell in groups}
+    for size in sorted({cell.size for cell in groups}, reverse=True):
+        if all((size, name) in by_place for name in names):
+            yield tuple(by_place[size, name] for name in names)
+
+
+def _seeds_of(race: tuple[Cell, ...]) -> int:
+    return min(len(cell.results) for cell in race)
+
+
+def _judge_race(cap: int, race: tuple[Cell, ...]) -> Verdict:
+    ours, *theirs = race
+    says, seeds = f"N = {ours.size}, cap {cap:,}: " + ", ".join(map(_said, race)), _seeds_of(race)
+    if seeds < ENOUGH_SEEDS:
+        return Verdict(OPEN, f"{says}; seeds are too few: {seeds}", "episodes to solve")
+    high = (ours.interval or (ours.mean, ours.mean))[1]
+    low = min((cell.interval or (cell.mean, cell.mean))[0] for cell in theirs)
+    if high < low and not ours.censored:
+        return Verdict(SUPPORTED, says + _fewer(seeds, 15), "episodes to solve")
+    if all(cell.mean < ours.mean and not cell.censored for cell in theirs):
+        return Verdict(CONTRADICTED, says + _fewer(seeds, 15), "episodes to solve")
+    return Verdict(OPEN, says + "; the intervals overlap", "episodes to solve")
 
 
 def _said(cell: Cell) -> str:

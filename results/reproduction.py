@@ -1,0 +1,174 @@
+"""Writes every number of docs/reproduction.md and docs/what-helps.md, and draws their figures, from the runs here.
+
+A page is prose with blocks in it, each between `<!-- NAME -->` and `<!-- end -->`, whose content is replaced.
+NAME is a folder here and what is wanted of it: `deep-sea table`, `deep-sea count`, `deep-sea figure`, ...
+
+    python results/reproduction.py           writes the pages and the figures
+    python results/reproduction.py --check   says whether the pages are what the runs say
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from bootdqn.analysis import atari, deep_sea, deep_sea_figures, variant_figures
+from bootdqn.analysis.atari import Played
+from bootdqn.analysis.bsuite_score import score_table
+from bootdqn.analysis.claims import Evidence, judged
+from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.figures import to_png
+from bootdqn.analysis.report import deep_sea_answer
+from bootdqn.analysis.runs import read_runs
+from bootdqn.analysis.tables import Table
+from bootdqn.common.variants import label
+from bootdqn.training.config import default_settings
+
+RESULTS = Path(__file__).parent
+DOCS = RESULTS.parent / "docs"
+PAGES = (DOCS / "reproduction.md", DOCS / "what-helps.md")
+BLOCK = re.compile(r"<!-- (?P<folder>[a-z0-9-]+) (?P<what>[a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
+DEEP_SEA_FIGURES: dict[str, Callable[[list[Result]], Figure]] = {
+    "deep-sea": deep_sea_figures.episodes_to_solve,
+    "deep-sea-small": deep_sea_figures.episodes_to_solve,
+    "deep-sea-ablation": variant_figures.ablation,
+    "deep-sea-frontier": variant_figures.frontiers,
+}
+
+
+@cache
+def deep_sea_results(folder: str) -> list[Result]:
+    """Return the finished DeepSea runs of a folder."""
+    runs, _ = read_runs(RESULTS / folder, default_settings())
+    return deep_sea.read_results(run for run in runs if run.kind == "deep-sea")[0]
+
+
+@cache
+def atari_runs(folder: str) -> list[Played]:
+    """Return the evaluated Atari runs of a folder."""
+    runs, _ = read_runs(RESULTS / folder, default_settings())
+    return atari.read_played(run for run in runs if run.kind == "atari")[0]
+
+
+def rewritten(page: str) -> str:
+    """Return the page with the content of every block replaced by what the runs say."""
+    return BLOCK.sub(lambda found: f"<!-- {found['folder']} {found['what']} -->\n{block(found)}\n<!-- end -->", page)
+
+
+def block(found: re.Match[str]) -> str:
+    """Return what belongs into one block."""
+    folder, what = found["folder"], found["what"]
+    if what == "figure":
+        return f"![{folder}](images/reproduction-{folder}.png)"
+    if (folder, what) == ("all", "claims"):
+        return claims().to_markdown()
+    writers: dict[str, Callable[[str], str]] = {
+        "answer": lambda name: deep_sea_answer(deep_sea_results(name)),
+        "count": count,
+        "table": lambda name: shortened(deep_sea.table(deep_sea_results(name))).to_markdown(),
+        "score": score,
+        "evaluations": lambda name: evaluations(atari_runs(name)).to_markdown(),
+        "speed": speed,
+    }
+    return writers[what](folder)
+
+
+def count(folder: str) -> str:
+    """Say how much was run."""
+    results = deep_sea_results(folder)
+    sizes = sorted({result.size for result in results})
+    caps = sorted({result.cap for result in results})
+    seeds = [len(cell.results) for cell in deep_sea.cells(results)]
+    limits = " or ".join(f"{cap:,}" for cap in caps)
+    how_many = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+    return (
+        f"{len(results)} runs: {len({result.variant for result in results})} algorithms, N = "
+        f"{', '.join(map(str, sizes))}, {how_many} seeds a cell, at most {limits} episodes."
+    )
+
+
+def shortened(table: Table) -> Table:
+    """Leave out the columns by bsuite's own rule, which say nearly the same."""
+    kept = [number for number, name in enumerate(table.columns) if "bsuite" not in name and "< 10" not in name]
+    rows = [tuple(row[number] for number in kept) for row in table.rows]
+    return Table(table.name, table.title, tuple(table.columns[n] for n in kept), rows, text_columns=table.text_columns)
+
+
+def score(folder: str) -> str:
+    """Return bsuite's score of each algorithm, or what is known of it."""
+    table = score_table(deep_sea_results(folder), "score")
+    return "Too few of bsuite's sizes were run for its score." if table is None else table.to_markdown()
+
+
+def evaluations(played: list[Played]) -> Table:
+    """Return every evaluation of Atari runs, one row a run."""
+    rows = [
+        (
+            run.game,
+            label(run.variant),
+            str(run.seed),
+            f"{run.frames[-1]:,}",
+            ", ".join(f"{value:g}" for value in run.scores),
+            ", ".join(f"{value:.2f}" for value in run.diversity["vote_entropy"]),
+        )
+        for run in sorted(played, key=lambda run: (run.game, label(run.variant), run.seed))
+    ]
+    columns = ("game", "algorithm", "seed", "frames", "score of each evaluation", "vote entropy (nats)")
+    return Table("evaluations", "Evaluations", columns, rows, text_columns=("game", "algorithm"))
+
+
+def speed(folder: str) -> str:
+    """Return frames a second by the number of heads, as `benchmarks/atari.py --json` wrote them."""
+    measured = json.loads((RESULTS / folder / "atari.json").read_text(encoding="utf-8"))
+    paper = {"6": "+36 %", "10": "+15 %", "12": "+10 %"}
+    rows, before = [], None
+    for heads, frames in measured["by_heads"].items():
+        growth = "" if before is None else f"{100 * (before / frames - 1):+.0f} %"
+        rows.append((heads, f"{frames:.0f}", growth, paper.get(heads, "")))
+        before = frames
+    table = Table("speed", "Speed by K", ("K", "frames/s", "more time than the K before", "the paper"), rows)
+    ours, plain = measured["versus"]["ours"], measured["versus"]["plain"]
+    return f"{table.to_markdown()}\n\nK = 10 against a plain implementation: {ours:.0f} and {plain:.0f} frames/s."
+
+
+def claims() -> Table:
+    """Return the paper's claims, judged by all the runs."""
+    found = [result for folder in ("deep-sea", "deep-sea-small") for result in deep_sea_results(folder)]
+    table = judged(Evidence.among(found, atari_runs("atari")))
+    kept = [table.columns.index(name) for name in ("the paper says", "here", "what these runs say")]
+    rows = [tuple(row[number] for number in kept) for row in table.rows]
+    return Table("claims", table.title, tuple(table.columns[n] for n in kept), rows, text_columns=table.text_columns)
+
+
+def figures(page: str) -> Iterator[tuple[Path, bytes]]:
+    """Draw the figures that the page shows."""
+    for found in BLOCK.finditer(page):
+        if found["what"] == "figure":
+            folder = found["folder"]
+            yield DOCS / f"images/reproduction-{folder}.png", to_png(DEEP_SEA_FIGURES[folder](deep_sea_results(folder)))
+
+
+def main() -> int:
+    """Write, or with `--check` compare."""
+    exit_code = 0
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        written = rewritten(page)
+        if "--check" in sys.argv[1:]:
+            print(f"{path.name} is {'what' if written == page else 'NOT what'} the runs say")
+            exit_code |= written != page
+            continue
+        path.write_text(written, encoding="utf-8")
+        for image, content in figures(page):
+            image.write_bytes(content)
+            print(image.relative_to(RESULTS.parent))
+        print(path.relative_to(RESULTS.parent))
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

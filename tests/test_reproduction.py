@@ -1,0 +1,60 @@
+"""The pages about our results say what the committed runs say, and nothing else has a number."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@pytest.fixture(scope="module")
+def reproduction():
+    spec = importlib.util.spec_from_file_location("reproduction", RESULTS / "reproduction.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def pages():
+    return sorted((RESULTS.parent / "docs").glob("*.md"), key=lambda path: path.name)
+
+
+def written_by_runs(text):
+    return "<!-- end -->" in text
+
+
+def test_the_pages_with_results_are_those_that_are_written(reproduction):
+    assert {path for path in pages() if written_by_runs(path.read_text())} == set(reproduction.PAGES)
+
+
+def test_every_block_is_what_the_committed_runs_say(reproduction):
+    for path in reproduction.PAGES:
+        page = path.read_text()
+        assert len(list(reproduction.BLOCK.finditer(page))) == page.count("<!-- end -->") > 0
+        assert reproduction.rewritten(page) == page, f"{path.name} is stale: make reproduction"
+
+
+def test_a_number_that_the_runs_do_not_say_is_found(reproduction):
+    page = reproduction.PAGES[0].read_text()
+    block = next(found for found in reproduction.BLOCK.finditer(page) if found["what"] == "table")
+    number = re.search(r"\d+", block["content"])
+    at = block.start("content") + number.start()
+    spoiled = page[:at] + "9" + page[at:]
+    assert reproduction.rewritten(spoiled) == page
+
+
+def test_outside_of_the_blocks_there_is_no_number(reproduction):
+    for path in reproduction.PAGES:
+        prose = reproduction.BLOCK.sub("", path.read_text())
+        prose = re.sub(r"```.*?```", "", prose, flags=re.DOTALL)
+        prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose)
+        assert re.findall(r".*\d.*", prose) == [], path.name
+
+
+def test_every_figure_is_drawn_and_there(reproduction):
+    for path in reproduction.PAGES:
+        for image, content in reproduction.figures(path.read_text()):
+            assert content.startswith(b"\x89PNG")
+            assert image.exists(), "make reproduction"
