@@ -1,10 +1,11 @@
 """bootdqn: Bootstrapped DQN that explores by the expected value of information.
 
 The formulas (`gain`, `evoi`, `ucb`, `ids`, `vote`, `vote_diversity`) take Q-values of shape (..., K heads, A actions)
-as a NumPy, PyTorch or JAX array. The strategies put them to work. Importing this package also registers
-`bootdqn/DeepSea-v0` with Gymnasium.
+as a NumPy, PyTorch or JAX array. The strategies put them to work. `train`, `load_run` and `evaluate_run` do from
+Python what the command line does. Importing this package also registers `bootdqn/DeepSea-v0` with Gymnasium.
 """
 
+from bootdqn.api import Trained, evaluate_run, load_run, train
 from bootdqn.envs.registration import register_environments
 from bootdqn.exploration.information import evoi, gain, ids, ucb
 from bootdqn.exploration.strategies import (
@@ -28,15 +29,19 @@ __all__ = [
     "Greedy",
     "Ids",
     "Strategy",
+    "Trained",
     "Ucb",
     "Vote",
     "VoteDiversity",
+    "evaluate_run",
     "evoi",
     "format_strategy",
     "gain",
     "ids",
+    "load_run",
     "parse_strategy",
     "tally",
+    "train",
     "ucb",
     "vote",
     "vote_diversity",
