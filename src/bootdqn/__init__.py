@@ -1,10 +1,12 @@
 """bootdqn: Bootstrapped DQN that explores by the expected value of information.
 
 The formulas (`gain`, `evoi`, `ucb`, `ids`, `information_gain`, `vote`, `vote_diversity`) take Q-values of shape
-(..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strategies put them to work. Importing this package also
-registers `bootdqn/DeepSea-v0` and `bootdqn/TwoPaths-v0` with Gymnasium.
+(..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strategies put them to work. `train`, `load_run` and
+`evaluate_run` do from Python what the command line does. Importing this package also registers `bootdqn/DeepSea-v0` and
+`bootdqn/TwoPaths-v0` with Gymnasium.
 """
 
+from bootdqn.api import Trained, evaluate_run, load_run, train
 from bootdqn.envs.registration import register_environments
 from bootdqn.exploration.information import evoi, gain, ids, information_gain, ucb
 from bootdqn.exploration.registry import register_strategy
@@ -32,18 +34,22 @@ __all__ = [
     "Greedy",
     "Ids",
     "Strategy",
+    "Trained",
     "Ucb",
     "Vote",
     "VoteDiversity",
+    "evaluate_run",
     "evoi",
     "format_strategy",
     "gain",
     "ids",
     "information_gain",
+    "load_run",
     "of_head",
     "parse_strategy",
     "register_strategy",
     "tally",
+    "train",
     "ucb",
     "vote",
     "vote_diversity",

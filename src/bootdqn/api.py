@@ -1,0 +1,84 @@
+"""Train, load and evaluate a run from Python. PyTorch is imported when there is work to do, not before."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bootdqn.common.specs import Array
+from bootdqn.exploration.voting import VoteRule
+
+if TYPE_CHECKING:
+    from bootdqn.training.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The ensemble of a run, as it was last saved."""
+
+    config: dict[str, Any]
+    """The complete configuration of the run, flat."""
+    step: int
+    """Environment steps before its weights were saved."""
+    q_values: Callable[[Array], Array]
+    """From observations (B, ...) to Q-values (B, K, A)."""
+
+
+def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
+    """Train one run in the folder `run_dir`, and return its summary.
+
+    A finished run is left alone and a stopped one goes on, as on the command line.
+
+    Args:
+        settings: `environment` (deep-sea, atari or gym) and what differs from its defaults; the keys of `config.json`.
+        run_dir: The folder, made if it is missing.
+
+    Raises:
+        ValueError: A setting that does not exist, or a value that it does not take.
+        UsageError: The folder holds another run, or the settings ask for what is not there.
+        TrainingError: The run cannot go on; its last checkpoint is kept.
+
+    Example:
+        >>> train({"environment": "deep-sea", "size": 10, "seed": 3}, "runs/first")  # doctest: +SKIP
+    """
+    from bootdqn.training.config import from_flat
+    from bootdqn.training.run import run
+
+    return run(from_flat(settings), Path(run_dir)).summary
+
+
+def load_run(run_dir: str | Path) -> Trained:
+    """Return the ensemble of the run in the folder `run_dir`, finished or under way.
+
+    Raises:
+        UsageError: The folder holds no run, or no weights yet.
+    """
+    from bootdqn.common.run_folder import RunFolder
+    from bootdqn.envs.make import for_evaluation, make_environment, spec_of
+    from bootdqn.training.config import to_flat
+    from bootdqn.training.run import read_run_config
+    from bootdqn.training.weights import load_ensemble, q_values_of
+
+    folder = RunFolder(Path(run_dir))
+    config = read_run_config(folder.path)
+    spec = spec_of(make_environment(for_evaluation(config.env)))
+    ensemble, step = load_ensemble(folder.weights, config, spec)
+    return Trained(to_flat(config), step, partial(q_values_of, ensemble))
+
+
+def evaluate_run(
+    run_dir: str | Path, *, episodes: int = 10, max_steps: int = 500_000, rule: VoteRule = "plurality", seed: int = 0
+) -> "Evaluation":
+    """Let the heads of the run in the folder `run_dir` vote, and return their returns and how diverse the votes were.
+
+    Args:
+        run_dir: The folder of a run, finished or under way.
+        episodes: The most episodes to play.
+        max_steps: The most steps to play.
+        rule: How the heads vote.
+        seed: Seed of the environment.
+    """
+    from bootdqn.training.assess import assess
+
+    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=rule, seed=seed, video=None)[0]

@@ -1,0 +1,93 @@
+"""Training, loading and evaluating from Python: the same as by the command line, and no PyTorch before it is needed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import bootdqn
+from bootdqn.cli import run_command_line
+from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.envs.deep_sea import DeepSea
+
+SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("api") / "run"
+    bootdqn.train(SETTINGS, path)
+    return path
+
+
+def test_importing_the_package_does_not_import_pytorch():
+    code = "import sys, bootdqn; assert not {'torch', 'numba', 'matplotlib', 'scipy', 'jax'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_training_gives_the_bytes_that_the_command_line_gives(folder, tmp_path):
+    flags = "--size 3 --max-episodes 60 --num-heads 4 --seed 2 --quiet --run-dir"
+    assert run_command_line(["train", "deep-sea", *flags.split(), str(tmp_path / "run")]) == 0
+    ours, theirs = RunFolder(folder), RunFolder(tmp_path / "run")
+    for file in ("config", "metrics", "weights"):
+        assert getattr(ours, file).read_bytes() == getattr(theirs, file).read_bytes()
+
+
+def test_a_finished_run_is_left_alone(folder):
+    before = RunFolder(folder).metrics.stat().st_mtime_ns
+    assert bootdqn.train(SETTINGS, str(folder)) == RunFolder(folder).read_summary()
+    assert RunFolder(folder).metrics.stat().st_mtime_ns == before
+
+
+def test_loaded_q_values_are_those_of_the_networks_one_head_at_a_time(folder):
+    import safetensors.torch
+
+    trained = bootdqn.load_run(str(folder))
+    weights = safetensors.torch.load_file(RunFolder(folder).weights)
+    assert trained.config == RunFolder(folder).read_config()
+    assert trained.step == RunFolder(folder).read_summary()["steps"]
+    assert sum(value.numel() for value in weights.values()) == 4 * (9 * 50 + 50 + 50 * 50 + 50 + 50 * 2 + 2)
+    q = trained.q_values(np.arange(9))
+    assert q.shape == (9, 4, 2)
+    np.testing.assert_allclose(q, by_hand(weights), rtol=1e-4, atol=1e-6)
+
+
+def by_hand(weights):
+    """Return Q-values (9, 4, 2) of all cells from matrices (K, in, out) and biases (K, out)."""
+    heads = []
+    for head in range(4):
+        hidden = torch.eye(9)
+        matrices = [value[head] for value in weights.values() if value.ndim == 3]
+        biases = [value[head] for value in weights.values() if value.ndim == 2]
+        for number, (matrix, bias) in enumerate(zip(matrices, biases, strict=True)):
+            hidden = hidden @ matrix + bias
+            hidden = hidden.relu() if number < len(matrices) - 1 else hidden
+        heads.append(hidden)
+    return torch.stack(heads, dim=1).numpy()
+
+
+def test_evaluation_is_the_vote_of_the_loaded_heads(folder):
+    trained = bootdqn.load_run(folder)
+    found = bootdqn.evaluate_run(folder, episodes=2)
+    env = DeepSea(size=3, mapping_seed=2)
+    observation, _ = env.reset()
+    total, over = 0.0, False
+    while not over:
+        action = int(bootdqn.vote(trained.q_values(np.array([observation])))[0])
+        observation, reward, over, _, _ = env.step(action)
+        total += reward
+    assert found.returns == pytest.approx([total, total])
+
+
+def test_mistakes_say_what_to_write(tmp_path):
+    with pytest.raises(ValueError, match="did you mean 'size'"):
+        bootdqn.train({"environment": "deep-sea", "sise": 3}, tmp_path / "run")
+    with pytest.raises(ValueError, match="environment must be one of deep-sea, atari, gym"):
+        bootdqn.train({"size": 3}, tmp_path / "run")
+    for function in (bootdqn.load_run, bootdqn.evaluate_run):
+        with pytest.raises(UsageError, match="is not a run folder"):
+            function(tmp_path / "nowhere")
+    assert not list(tmp_path.iterdir())
