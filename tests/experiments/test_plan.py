@@ -129,7 +129,7 @@ def test_the_experiments_with_variants_are_what_they_say():
     frontier, ablation, sensitivity = (
         load_sweep(f"deepsea-{name}").runs() for name in ("frontier", "ablation", "sensitivity")
     )
-    assert (len(frontier), len(ablation), len(sensitivity)) == (756, 140, 90)
+    assert (len(frontier), len(ablation), len(sensitivity)) == (756, 100, 90)
     assert {run.config.env.size for run in frontier} == set(range(10, 51, 2))
     assert {run.config.env.max_episodes for run in frontier + sensitivity} == {10_000}
     assert {run.config.env.max_episodes for run in ablation} == {2000}
@@ -142,9 +142,7 @@ def test_the_experiments_with_variants_are_what_they_say():
         for prior in (0.0, 3.0)
         for replay in ("uniform", "prioritized")
     } < combinations
-    assert {strategy for strategy, *_ in combinations if strategy.startswith("vote")} == {
-        "vote", "vote:rule=mean", "vote:rule=borda", "vote:rule=approval", "vote:rule=copeland", "vote:rule=gap",
-    }  # fmt: skip
+    assert {strategy for strategy, *_ in combinations if strategy.startswith("vote")} == {"vote", "vote:rule=mean"}
     assert all(run.config.learner.update_every in (1, run.config.env.size) for run in sensitivity)
     assert {run.config.env.mapping_seed == run.config.run.seed for run in sensitivity} == {True, False}
 
