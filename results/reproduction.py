@@ -1,4 +1,4 @@
-"""Writes every number of docs/reproduction.md and docs/what-helps.md, and draws their figures, from the runs here.
+"""Writes what the pages of docs say about our runs, and draws their figures, from the runs in this folder.
 
 A page is prose with blocks in it, each between `<!-- NAME -->` and `<!-- end -->`, whose content is replaced.
 NAME is a folder here and what is wanted of it: `deep-sea table`, `deep-sea count`, `deep-sea figure`, ...
@@ -25,13 +25,15 @@ from bootdqn.analysis.figures import to_png
 from bootdqn.analysis.report import deep_sea_answer
 from bootdqn.analysis.runs import read_runs
 from bootdqn.analysis.tables import Table
+from bootdqn.common.algorithms import algorithm
 from bootdqn.common.variants import label
 from bootdqn.training.config import default_settings
 
 RESULTS = Path(__file__).parent
 DOCS = RESULTS.parent / "docs"
-PAGES = (DOCS / "reproduction.md", DOCS / "what-helps.md")
+PAGES = (DOCS / "reproduction.md", DOCS / "what-helps.md", DOCS / "two-paths.md")
 BLOCK = re.compile(r"<!-- (?P<folder>[a-z0-9-]+) (?P<what>[a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
+ORDER = ("greedy", "gain", "evoi")
 DEEP_SEA_FIGURES: dict[str, Callable[[list[Result]], Figure]] = {
     "deep-sea": deep_sea_figures.episodes_to_solve,
     "deep-sea-small": deep_sea_figures.episodes_to_solve,
@@ -73,6 +75,7 @@ def block(found: re.Match[str]) -> str:
         "score": score,
         "evaluations": lambda name: evaluations(atari_runs(name)).to_markdown(),
         "speed": speed,
+        "found": lambda name: found_the_long_end(name).to_markdown(),
     }
     return writers[what](folder)
 
@@ -119,6 +122,30 @@ def evaluations(played: list[Played]) -> Table:
     ]
     columns = ("game", "algorithm", "seed", "frames", "score of each evaluation", "vote entropy (nats)")
     return Table("evaluations", "Evaluations", columns, rows, text_columns=("game", "algorithm"))
+
+
+def found_the_long_end(folder: str) -> Table:
+    """Return the step at which each run on the two paths first came to the long end, one row an agent."""
+    runs, _ = read_runs(RESULTS / folder, default_settings())
+    rows: dict[tuple[float, int, str], dict[int, int | None]] = {}
+    for run in runs:
+        ends = (record["step"] for record in run.folder.read_metrics("episode") if record["return"] > 1)
+        one_head = run.config["num_heads"] == 1
+        agent = "one head" if one_head else algorithm(run.config["strategy"]).label
+        place = 0 if one_head else 1 + ORDER.index(run.config["strategy"])
+        rows.setdefault((run.config["prior_scale"], place, agent), {})[run.config["seed"]] = next(ends, None)
+    seeds = sorted({seed for row in rows.values() for seed in row})
+    cells = [
+        (
+            agent,
+            f"{prior:g}",
+            *("-" if row[seed] is None else f"{row[seed]:,}" for seed in seeds),
+            f"{sum(step is not None for step in row.values())} of {len(row)}",
+        )
+        for (prior, _, agent), row in sorted(rows.items())
+    ]
+    columns = ("agent", "`--prior-scale`", *(f"seed {seed}" for seed in seeds), "runs that found it")
+    return Table("two-paths", "Two paths", columns, cells, text_columns=("agent",))
 
 
 def speed(folder: str) -> str:
