@@ -34,6 +34,36 @@ def test_a_misspelt_environment_is_named_with_the_closest_one():
         make_environment(GymConfig(env_id="CartPol-v1"))
 
 
+def test_options_go_to_the_environment_as_what_they_mean():
+    config = GymConfig(env_id="bootdqn/TwoPaths-v0", env_options=("long=4", "short=2"))
+    assert config.options == {"long": 4, "short": 2}
+    assert spec_of(make_environment(config)).observation == DiscreteSpec(1 + (4 - 1) + (2 - 1) + 2)  # and the two ends
+    lake = GymConfig(env_id="FrozenLake-v1", env_options=("is_slippery=false", "map_name=8x8"))
+    assert lake.options == {"is_slippery": False, "map_name": "8x8"}
+    assert spec_of(make_environment(lake)).observation == DiscreteSpec(64)
+
+
+def test_options_that_an_environment_does_not_take_are_named():
+    with pytest.raises(UsageError, match=r"does not take these --env-options: .*slippery"):
+        make_environment(GymConfig(env_id="FrozenLake-v1", env_options=("slippery=false",)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("long",), "write --env-options as name=value"),
+        (("=4",), "write --env-options as name=value"),
+        (("a-b=4",), "write --env-options as name=value"),
+        (("long=4", "long=5"), "has long twice"),
+        (("render_mode=human",), "cannot set render_mode"),
+        (("id=CartPole-v1",), "cannot set id"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        GymConfig(env_options=options)
+
+
 class Pictures(gymnasium.Env):
     """Observations as MiniGrid gives them: an image, a direction and a sentence."""
 

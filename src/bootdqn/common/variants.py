@@ -19,7 +19,7 @@ OF_THE_TASK = {
         {"size", "max_episodes", "stop_when_solved", "eval_every_frames", "eval_episodes", "eval_max_steps", "vote"}
     ),
     "atari": frozenset({"game", "total_frames"}),
-    "gym": frozenset({"env_id", "total_steps"}),
+    "gym": frozenset({"env_id", "env_options", "total_steps"}),
 }
 """Settings that say what is to be learnt and for how long, or that no result depends on: told apart by other means."""
 _WHERE_FROM = ("strategy_from", "imports")

@@ -1,11 +1,12 @@
 """The flags of an environment from Gymnasium's registry."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
 from bootdqn.common.extensions import CodeNotImportedError, imported_environments, is_module_name
+from bootdqn.common.written import read_value
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class GymConfig:
     frames_per_step: ClassVar[int] = 1
     env_id: str = "CartPole-v1"
     """The environment's registered name."""
+    env_options: tuple[str, ...] = ()
+    """Options of the environment, as in is_slippery=false map_name=8x8."""
     imports: Annotated[tuple[str, ...], tyro.conf.arg(name="import"), tyro.conf.UseAppendAction] = ()
     """Import a module of your own that registers environments."""
     total_steps: int = 100_000
@@ -26,8 +29,24 @@ class GymConfig:
 
     def __post_init__(self) -> None:
         self._refuse_what_was_not_imported()
+        _ = self.options
         if self.total_steps < 1:
             raise ValueError(f"--total-steps must be at least 1, got {self.total_steps}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `env_options` says, by name."""
+        options = {}
+        for text in self.env_options:
+            name, equals, value = text.partition("=")
+            if not equals or not name.isidentifier():
+                raise ValueError(f"write --env-options as name=value, as in is_slippery=false; got {text!r}")
+            if name in options:
+                raise ValueError(f"--env-options has {name} twice")
+            if name in ("render_mode", "id"):
+                raise ValueError(f"--env-options cannot set {name}; it is chosen by the command")
+            options[name] = read_value(value)
+        return options
 
     def _refuse_what_was_not_imported(self) -> None:
         """Raise a ValueError where Gymnasium would import a module, or this run needs one, that no flag asked for."""

@@ -1,7 +1,6 @@
 """Any environment from Gymnasium's registry, made fit for Q-learning."""
 
 import difflib
-from typing import Any
 
 import gymnasium
 from gymnasium import spaces
@@ -17,7 +16,7 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
 
     A dictionary of observations with an `image`, as MiniGrid's, is taken for that image.
     """
-    options: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
+    options = config.options if render_mode is None else config.options | {"render_mode": render_mode}
     try:
         environment = gymnasium.make(config.env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:
@@ -26,6 +25,8 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
         close = difflib.get_close_matches(config.env_id, list(gymnasium.registry), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "; --import MODULE imports a module that registers it"
         raise UsageError(f"--env-id {config.env_id}: {error}{hint}") from error
+    except TypeError as error:
+        raise UsageError(f"--env-id {config.env_id} does not take these --env-options: {error}") from error
     except Exception as error:
         raise UsageError(f"--env-id {config.env_id} cannot be made: {type(error).__name__}: {error}") from error
     observations = environment.observation_space

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.written import read_value
 from bootdqn.training.config import TrainConfig, from_flat, resolve, to_flat
 
 BUILT_IN = Path(__file__).with_name("sweeps")
@@ -89,10 +90,10 @@ class Sweep:
             key, equals, text = override.partition("=")
             if not equals or not key:
                 raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
-            value = _value(text)
+            value = read_value(text)
             for variant in variants:
                 variant.pop(key, None)
-            takes_list = key in ("hidden_sizes", "imports")
+            takes_list = key in ("hidden_sizes", "imports", "env_options")
             if key in axes or (isinstance(value, list) and not takes_list):
                 axes[key] = value if isinstance(value, list) else [value]
                 base.pop(key, None)
@@ -194,13 +195,3 @@ def _folder(settings: Mapping[str, Any], keys: Sequence[str]) -> PurePosixPath:
         word = "-".join(re.findall(r"(?<![a-z0-9])-?[a-z0-9.]+", str(settings[key]).lower()))
         parts.append(word if key in _SAYS_ITSELF else f"{key.replace('_', '-')}-{word}")
     return PurePosixPath(*parts, f"seed-{settings['seed']}")
-
-
-def _value(text: str) -> Any:
-    """Return what `text` means in TOML, or the text itself where that is nothing."""
-    if text.lower() in ("none", "null"):
-        return None
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
