@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import polyak_update
 
 import bootdqn
 
-MEMBERS, STEPS, SEED = 5, 3000, 0
+MEMBERS, STEPS, SEED = 4, 2000, 0
 LEARNING_STARTS, TRAIN_EVERY, GRADIENT_STEPS, BATCH_SIZE, TARGET_SHARE = 200, 8, 4, 64, 0.1
 MASK_PROBABILITY = 0.5
 
@@ -22,7 +22,7 @@ MASK_PROBABILITY = 0.5
 def make_models(env):
     """Return DQNs that differ in their seed, without a logger's output."""
     network = {"net_arch": [64, 64]}
-    settings = {"learning_rate": 1e-3, "buffer_size": STEPS, "policy_kwargs": network, "device": "cpu"}
+    settings = {"learning_rate": 2.5e-3, "buffer_size": STEPS, "policy_kwargs": network, "device": "cpu"}
     models = [DQN("MlpPolicy", env, seed=MEMBERS * SEED + k, **settings) for k in range(MEMBERS)]
     for model in models:
         model.set_logger(configure(None, []))

@@ -57,6 +57,7 @@ def test_the_agent_of_bsuite_learns_with_evoi():
 
 
 @needs_bsuite
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that bsuite's agent is made of
 def test_the_agent_of_bsuite_acts_by_evoi():
     best_action = runpy.run_path(str(EXAMPLES / "bsuite_boot_dqn.py"))["best_action"]
     q = np.random.default_rng(0).normal(size=(50, 5, 3)).astype(np.float32)
