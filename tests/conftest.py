@@ -8,6 +8,7 @@ from hypothesis import settings
 
 settings.register_profile("bootdqn", deadline=None, derandomize=True, max_examples=100, print_blob=False)
 settings.load_profile("bootdqn")
+pytest.register_assert_rewrite("reference")  # an assertion there that fails shows its values, as in a test
 
 
 def pytest_addoption(parser):

@@ -27,15 +27,17 @@ class Drive:
     """Gives the ring and the naive replay the same random transitions; rewards count up, so each names its transition.
 
     Observations are handed over in one buffer that is overwritten afterwards, as some environments do.
+    A second ring looks `n_step` steps ahead; with None there is no second one.
     """
 
     def __init__(self, spec=NUMBERS, *, capacity, num_envs=1, num_heads=3, n_step=1):
         shared = {"capacity": capacity, "num_heads": num_heads, "discount": DISCOUNT, "num_envs": num_envs}
         self.ring = RingReplay(spec, **shared)
-        self.ahead = RingReplay(spec, **shared, n_step=n_step)
+        self.ahead = None if n_step is None else RingReplay(spec, **shared, n_step=n_step)
         self.n_step = n_step
         self.stacked = isinstance(spec, BoxSpec) and spec.stacked
         self.naive = NaiveReplay(capacity, num_envs, spec.shape[0] - 1 if self.stacked else 0)
+        self._replays = [replay for replay in (self.ring, self.ahead, self.naive) if replay is not None]
         self.capacity, self.num_envs = capacity, num_envs
         self.rng = np.random.default_rng(5)
         self.added = 0
@@ -49,24 +51,28 @@ class Drive:
         """Return a new random observation; one of frames continues the stack of its episode."""
         if not self.stacked:
             return random_observation(self._spec, self._spec.shape, self.rng)
-        frame = random_observation(self._spec, (1, *self._spec.shape[1:]), self.rng)
+        frame = self.frame(env)[None]
         first = self._between_episodes[env]
         frames = [frame] * self._spec.shape[0] if first else [self._stack[env][1:], frame]
         self._stack[env] = np.concatenate(frames)
         return self._stack[env].copy()
 
+    def frame(self, _env):
+        """Return the next frame that an environment shows."""
+        return random_observation(self._spec, self._spec.shape[1:], self.rng)
+
     def operate(self, env, end="none"):
         """Begin an episode where none is under way, otherwise take a step that ends as `end` says."""
         observation = self.observe(env)
         if self._between_episodes[env]:
-            for replay in (self.ring, self.ahead, self.naive):
+            for replay in self._replays:
                 replay.begin_episode(env, observation)
             self._between_episodes[env] = False
         else:
             terminated, truncated = ENDS[end]
             mask = self.rng.random(self._num_heads) < 0.5
             step = (int(self.rng.integers(5)), float(self.added), observation, mask)
-            for replay in (self.ring, self.ahead, self.naive):
+            for replay in self._replays:
                 replay.add(env, *step, terminated=terminated, truncated=truncated)
             self.added += 1
             self._between_episodes[env] = terminated or truncated
@@ -78,14 +84,21 @@ class Drive:
             for step in range(-1, length):
                 self.operate(env, end if step == length - 1 else "none")
 
+    def sampled(self):
+        """Return which transitions are among many sampled ones, by their rewards."""
+        return set(self.ring.sample(1000, self.rng).reward.tolist())
+
     def check(self):
-        """Sample every transition many times over, and compare the ring with the naive replay in all it shows."""
+        """Sample every transition many times over, and compare the ring with the naive replay in all it shows.
+
+        Return the batch, or None where there is nothing to sample.
+        """
         expected = {transition.reward: transition for transition in self.naive.transitions()}
         assert len(self.ring) == len(expected) <= self.capacity
         if not expected:
-            with pytest.raises(ValueError, match="no transition yet"):
+            with pytest.raises(ValueError, match="no transition yet: add some before sampling"):
                 self.ring.sample(1, self.rng)
-            return
+            return None
         batch = self.ring.sample(40 * len(expected), Impatient(np.random.PCG64(self.added)))
         rewards = batch.reward.tolist()
         assert set(rewards) == set(expected)
@@ -99,14 +112,20 @@ class Drive:
         np.testing.assert_array_equal(batch.next_observation[~terminated], after[~terminated])
         np.testing.assert_array_equal(batch.weight, 1)
         self._check_places(list(zip(rewards, batch.slot.tolist(), strict=True)))
-        self._check_ahead(batch, same)
+        if self.ahead is not None:
+            self._check_ahead(batch, same)
+        return batch
 
     def _check_ahead(self, batch, same):
         """Compare what the ring that looks ahead makes of the same draws."""
         further = self.ahead.sample(len(same), Impatient(np.random.PCG64(self.added)))
         for name in ("slot", "observation", "action", "mask", "weight"):
             np.testing.assert_array_equal(getattr(further, name), getattr(batch, name), err_msg=name)
-        expected = [self.naive.ahead(transition, self.n_step, DISCOUNT) for transition in same]
+        ahead = {
+            transition.reward: self.naive.ahead(transition, self.n_step, DISCOUNT)
+            for transition in self.naive.transitions()
+        }
+        expected = [ahead[transition.reward] for transition in same]
         np.testing.assert_allclose(further.reward, [reward for reward, _, _ in expected], rtol=1e-6)
         discount = np.array([discount for _, discount, _ in expected])
         np.testing.assert_allclose(further.discount, discount, rtol=1e-6)
@@ -123,5 +142,5 @@ class Drive:
 def random_observation(spec, shape, rng):
     if np.issubdtype(spec.dtype, np.floating):
         return np.asarray(rng.normal(size=shape), spec.dtype)
-    limits = {np.dtype(np.bool_): 2, np.dtype(np.int64): 1_000_000}
+    limits = {np.dtype(np.bool_): 2, np.dtype(np.uint8): 256, np.dtype(np.int64): 1_000_000}
     return np.asarray(rng.integers(0, limits.get(spec.dtype, 200), shape), spec.dtype)

@@ -2,7 +2,6 @@
 
 import gc
 import tracemalloc
-from collections import deque
 
 import gymnasium
 import numpy as np
@@ -15,112 +14,63 @@ from scipy import stats
 from bootdqn.common.specs import BoxSpec
 from bootdqn.replay.ring import RingReplay
 from reference.replay import NaiveReplay
+from reference.replay_drive import DISCOUNT, ENDS, Drive
 
-DISCOUNT = 0.97
 TINY, REAL = (2, 3), (84, 84)
-ENDS = {"none": (False, False), "terminated": (True, False), "truncated": (False, True), "both": (True, True)}
 
 
 def stacked(stack, frame=TINY, dtype=np.uint8):
     return BoxSpec((stack, *frame), np.dtype(dtype), stacked=True)
 
 
-class Play:
-    """Gives the ring and the naive replay the same episodes of frames that say which environment and step they show.
+class Play(Drive):
+    """Drives episodes of frames that say which environment, episode and step they show.
 
-    Rewards count up, so each names its transition. Stacks are handed over in one buffer that is overwritten afterwards.
     Frames are numbered in each environment: the newest and the `room` before it are kept, all others overwritten.
     """
 
     def __init__(self, *, stack, capacity, num_envs=1, frame=TINY, noisy=False):
-        spec = stacked(stack, frame)
-        self.ring = RingReplay(spec, capacity=capacity, num_heads=3, discount=DISCOUNT, num_envs=num_envs)
-        self.naive = NaiveReplay(capacity, num_envs, history=stack - 1)
-        self.stack, self.capacity, self.num_envs, self.room = stack, capacity, num_envs, capacity // num_envs
-        self.rng = np.random.default_rng(5)
-        self.added = 0
+        super().__init__(stacked(stack, frame), capacity=capacity, num_envs=num_envs, n_step=None)
+        self.stack, self.room = stack, capacity // num_envs
         self._shape, self._noisy = frame, noisy
-        self._stacks = [deque(maxlen=stack) for _ in range(num_envs)]
-        self._between_episodes = [True] * num_envs
         self._episode, self._step = [0] * num_envs, [0] * num_envs
         self._newest_frame = [0] * num_envs
         self._frame_number = {}
         self._starts = {}
 
-    def _frame(self, env):
+    def frame(self, env):
         """Return a frame that is unlike all others: its first five pixels name its environment, episode and step."""
-        frame = self.rng.integers(0, 256, self._shape, np.uint8) if self._noisy else np.full(self._shape, 7, np.uint8)
+        frame = super().frame(env) if self._noisy else np.full(self._shape, 7, np.uint8)
         frame.flat[:5] = env, *divmod(self._episode[env], 256), *divmod(self._step[env], 256)
         return frame
 
     def operate(self, env, end="none"):
-        """Begin an episode where none is under way, otherwise take a step that ends as `end` says."""
-        if self._between_episodes[env]:
+        """Begin an episode or take a step, and keep account of the frames."""
+        begins, (terminated, truncated) = self._between_episodes[env], ENDS[end]
+        if begins:
             self._episode[env] += 1
             self._step[env] = 0
-            self._stacks[env].extend([self._frame(env)] * self.stack)
-            observation = np.array(self._stacks[env])
-            self._frame_number[self._here(env)] = self._newest_frame[env]
-            for replay in (self.ring, self.naive):
-                replay.begin_episode(env, observation)
-            self._between_episodes[env] = False
         else:
-            observation = self._take_step(env, *ENDS[end])
-        observation[...] = 0
-
-    def _take_step(self, env, terminated, truncated):
-        self._starts[float(self.added)] = self._here(env)
-        self._step[env] += 1
-        self._stacks[env].append(self._frame(env))
-        observation = np.array(self._stacks[env])
-        mask = self.rng.random(3) < 0.5
-        step = (int(self.rng.integers(5)), float(self.added), observation, mask)
-        for replay in (self.ring, self.naive):
-            replay.add(env, *step, terminated=terminated, truncated=truncated)
-        mask[...] = ~mask
-        self.added += 1
-        self._newest_frame[env] += 1
-        if not terminated:
+            self._starts[float(self.added)] = self._here(env)
+            self._step[env] += 1
+            self._newest_frame[env] += 1
+        super().operate(env, end)
+        if begins or not terminated:
             self._frame_number[self._here(env)] = self._newest_frame[env]
-            self._newest_frame[env] += truncated
-        self._between_episodes[env] = terminated or truncated
-        return observation
+        if truncated and not (begins or terminated):
+            self._newest_frame[env] += 1
 
     def _here(self, env):
         return env, self._episode[env], self._step[env]
 
-    def episodes(self, env, *lengths_and_ends):
-        for length, end in lengths_and_ends:
-            for step in range(-1, length):
-                self.operate(env, end if step == length - 1 else "none")
-
-    def sampled(self, count=500):
-        """Return which transitions are among `count` sampled ones, by their rewards."""
-        return set(self.ring.sample(count, self.rng).reward.tolist())
-
     def check(self):
-        """Sample every transition many times over; compare with the naive replay, and see what the stacks show."""
-        expected = {transition.reward: transition for transition in self.naive.transitions()}
-        assert len(self.ring) == len(expected) <= self.capacity
-        if not expected:
-            with pytest.raises(ValueError, match="add some before sampling"):
-                self.ring.sample(1, self.rng)
-            return
-        batch = self.ring.sample(30 * len(expected), self.rng)
-        rewards = batch.reward.tolist()
-        assert set(rewards) == set(expected)
-        same = [expected[reward] for reward in rewards]
-        np.testing.assert_array_equal(batch.observation, [transition.observation for transition in same])
-        np.testing.assert_array_equal(batch.mask, [transition.mask for transition in same])
-        np.testing.assert_array_equal(batch.action, [transition.action for transition in same])
-        terminated = np.array([transition.terminated for transition in same])
-        np.testing.assert_array_equal(batch.discount, np.where(terminated, 0, np.float32(DISCOUNT)))
-        after = np.array([transition.next_observation for transition in same])
-        np.testing.assert_array_equal(batch.next_observation[~terminated], after[~terminated])
-        for row in {reward: row for row, reward in enumerate(rewards)}.values():
-            env, episode, step = self._starts[rewards[row]]
+        """Compare the ring with the naive replay, and see what the stacks show."""
+        batch = super().check()
+        rewards = [] if batch is None else batch.reward.tolist()
+        for reward, row in {reward: row for row, reward in enumerate(rewards)}.items():
+            env, episode, step = self._starts[reward]
             self._check_what_is_shown(batch.observation[row], env, episode, step)
-            if not terminated[row]:
+            if batch.discount[row] > 0:
                 self._check_what_is_shown(batch.next_observation[row], env, episode, step + 1)
 
     def _check_what_is_shown(self, stack, env, episode, newest_step):
@@ -245,30 +195,30 @@ def test_stacks_are_rebuilt_as_gymnasium_makes_them():
 
 
 def test_in_an_unending_episode_the_oldest_transitions_lack_frames_once_the_ring_is_full():
-    play = Play(stack=3, capacity=6)
-    play.episodes(0, (6, "none"))
-    assert play.sampled() == {0, 1, 2, 3, 4, 5}
+    drive = Drive(stacked(3), capacity=6)
+    drive.episodes(0, (6, "none"))
+    assert drive.sampled() == {0, 1, 2, 3, 4, 5}
     for kept in ({3, 4, 5, 6}, {4, 5, 6, 7}, {5, 6, 7, 8}):
-        play.operate(0)
-        assert play.sampled() == kept
-        assert len(play.ring) == 4
+        drive.operate(0)
+        assert drive.sampled() == kept
+        assert len(drive.ring) == 4
 
 
 def test_overwriting_an_episodes_first_frame_takes_along_every_transition_that_shows_it():
-    play = Play(stack=4, capacity=6)
-    play.episodes(0, (2, "terminated"), (4, "none"))
-    assert play.sampled() == {0, 1, 2, 3, 4, 5}
+    drive = Drive(stacked(4), capacity=6)
+    drive.episodes(0, (2, "terminated"), (4, "none"))
+    assert drive.sampled() == {0, 1, 2, 3, 4, 5}
     for kept in ({2, 3, 4, 5, 6}, {2, 3, 4, 5, 6, 7}, {6, 7, 8}):
-        play.operate(0)
-        assert play.sampled() == kept
+        drive.operate(0)
+        assert drive.sampled() == kept
 
 
 def test_short_episodes_fill_the_ring_to_its_capacity_with_all_but_the_oldest_episode_whole():
-    play = Play(stack=4, capacity=10)
+    drive = Drive(stacked(4), capacity=10)
     for episode in range(30):
-        play.episodes(0, (2, "terminated"))
-        assert len(play.ring) == min(10, 2 * (episode + 1))
-    assert play.sampled() == set(range(50, 60))
+        drive.episodes(0, (2, "terminated"))
+        assert len(drive.ring) == min(10, 2 * (episode + 1))
+    assert drive.sampled() == set(range(50, 60))
 
 
 def test_a_truncated_end_spends_one_place_more_and_keeps_its_final_stack():
@@ -307,18 +257,18 @@ def test_images_that_are_not_stacks_are_kept_whole():
 
 
 def uneven_ring():
-    """Return a play with final frames, overwritten stacks, and an environment that is nearly empty."""
-    play = Play(stack=4, capacity=48, num_envs=3)
-    play.episodes(0, (7, "truncated"), (3, "terminated"), (2, "truncated"), (9, "none"))
-    play.episodes(1, (4, "terminated"))
-    return play
+    """Return a drive with final frames, overwritten stacks, and an environment that is nearly empty."""
+    drive = Drive(stacked(4), capacity=48, num_envs=3)
+    drive.episodes(0, (7, "truncated"), (3, "terminated"), (2, "truncated"), (9, "none"))
+    drive.episodes(1, (4, "terminated"))
+    return drive
 
 
 def test_sampling_is_uniform_over_transitions_wherever_they_stand():
-    play = uneven_ring()
-    kept = [transition.reward for transition in play.naive.transitions()]
-    assert len(kept) < play.added
-    draws = play.ring.sample(20_000, np.random.default_rng(0)).reward
+    drive = uneven_ring()
+    kept = [transition.reward for transition in drive.naive.transitions()]
+    assert len(kept) < drive.added
+    draws = drive.ring.sample(20_000, np.random.default_rng(0)).reward
     counts = [np.count_nonzero(draws == reward) for reward in kept]
     assert sum(counts) == 20_000
     assert stats.chisquare(counts).pvalue > 0.01
@@ -338,9 +288,9 @@ def test_a_generator_in_the_same_state_gives_the_same_batch_and_moves_on():
 @pytest.mark.parametrize("stack", [1, 4])
 @pytest.mark.parametrize("batch_size", [1, 7])
 def test_a_batch_has_the_shapes_and_types_that_learners_rely_on(stack, batch_size):
-    play = Play(stack=stack, capacity=9)
-    play.episodes(0, (5, "terminated"))
-    batch = play.ring.sample(batch_size, play.rng)
+    drive = Drive(stacked(stack), capacity=9)
+    drive.episodes(0, (5, "terminated"))
+    batch = drive.ring.sample(batch_size, drive.rng)
     for observation in (batch.observation, batch.next_observation):
         assert observation.shape == (batch_size, stack, *TINY)
         assert observation.dtype == np.uint8

@@ -1,0 +1,179 @@
+"""Runs that something goes wrong with: small walks that can be disturbed, and what a run must leave behind."""
+
+import hashlib
+import signal
+from contextlib import contextmanager
+
+import gymnasium
+import numpy as np
+import pytest
+
+from bootdqn.cli import run_command_line
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.tensors import read_tensors
+from bootdqn.training import session
+from bootdqn.training.checkpoint import Checkpoints
+from bootdqn.training.config import SavingConfig, from_flat
+from bootdqn.training.run import run
+
+STEPS, LEARNING_STARTS, CHECKPOINT_EVERY = 200, 40, 48
+
+
+class Walk(gymnasium.Env):
+    """Ten places in a row. An episode begins in the middle and ends at either end; the right one pays."""
+
+    observation_space = gymnasium.spaces.Discrete(10)
+    action_space = gymnasium.spaces.Discrete(2)
+    made = []  # noqa: RUF012 - one list for all
+
+    def __init__(self):
+        self.number, self.steps, self.resets = len(self.made), 0, 0
+        self.made.append(self)
+
+    def seen(self):
+        return self.place
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.place, self.resets = 4, self.resets + 1
+        return self.disturbed_reset(self.seen()), {}
+
+    def step(self, action):
+        self.steps += 1
+        slips = self.np_random.random() < 0.2
+        self.place += 1 if bool(action) != slips else -1
+        return self.disturbed_step(self.seen(), float(self.place == 9), self.place in (0, 9), False, {})
+
+    def disturbed_reset(self, observation):
+        return observation
+
+    def disturbed_step(self, *outcome):
+        return outcome
+
+
+class WalkInNumbers(Walk):
+    """The same, seen as three numbers."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,), np.float32)
+
+    def seen(self):
+        return np.float32([self.place / 9, 1 - self.place / 9, self.place == 4])
+
+
+WALK, WALK_IN_NUMBERS = "bootdqn-test/Walk-v0", "bootdqn-test/WalkInNumbers-v0"
+gymnasium.register(WALK, entry_point=Walk, disable_env_checker=True)
+gymnasium.register(WALK_IN_NUMBERS, entry_point=WalkInNumbers, disable_env_checker=True)
+
+SMALL = {
+    "env_id": WALK,
+    "seed": 3,
+    "total_steps": STEPS,
+    "num_heads": 3,
+    "hidden_sizes": [8, 8],
+    "ensemble": "independent",
+    "engine": "fused",
+    "loss": "squared",
+    "batch_size": 16,
+    "learning_starts": LEARNING_STARTS,
+    "target_every": 20,
+    "replay_capacity": 150,
+    "eval_every_frames": None,
+    "log_every": 10,
+}
+FUSED, AUTOGRAD = {}, {"engine": "autograd"}
+SHARED = {"engine": "autograd", "env_id": WALK_IN_NUMBERS, "ensemble": "shared", "hidden_sizes": [8, 8, 8]}
+LEARNERS = {"fused": FUSED, "autograd": AUTOGRAD, "shared": SHARED}
+EVALUATED = {"eval_every_frames": 64, "eval_episodes": 3}
+
+
+def train(settings, path, **options):
+    Walk.made.clear()
+    saving = SavingConfig(checkpoint_every_steps=CHECKPOINT_EVERY)
+    return run(from_flat({"environment": "gym"} | SMALL | settings), path, saving=saving, **options)
+
+
+def train_by_command(settings, path, *more):
+    Walk.made.clear()
+    words = ["train", "gym", "--quiet", "--checkpoint-every-steps", str(CHECKPOINT_EVERY), "--run-dir", str(path)]
+    for key, value in (SMALL | settings).items():
+        words += [f"--{key.replace('_', '-')}", *map(str, value if isinstance(value, list) else [value])]
+    return run_command_line([*words, *more])
+
+
+def results(path):
+    """Return all that a finished run found out."""
+    folder = RunFolder(path)
+    assert folder.read_summary()["status"] == "finished"
+    kept = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.snapshots.glob("*"))}
+    return folder.read_summary()["state_sha256"], folder.metrics.read_text(), folder.weights.read_bytes(), kept
+
+
+def assert_good_checkpoint(path, step):
+    """The newest checkpoint is that of `step`, whole and finite, and nobody is at work in the folder."""
+    folder = RunFolder(path)
+    newest = max(folder.checkpoints.glob("step-*"))
+    assert newest.name == f"step-{step:012d}"
+    loaded = Checkpoints(folder.checkpoints).load(pytest.fail)
+    assert loaded.path == newest
+    assert loaded.state.values["step"] == step
+    segments = [read_tensors(file) for file in (folder.checkpoints / "segments").iterdir()]
+    for arrays in (*loaded.state.arrays.values(), *segments):
+        assert all(np.isfinite(array).all() for array in arrays.values())
+    assert not list(folder.path.rglob("*.part"))
+    assert not folder.lock.exists()
+
+
+def assert_failed(path, error, step):
+    """The summary says why the run failed, after `step` steps."""
+    summary = RunFolder(path).read_summary()
+    assert (summary["status"], summary["steps"]) == ("failed", step)
+    assert f"(step {step:,})" in summary["error"]
+    assert summary["error"] in str(error)
+    assert str(error).endswith(f"; {path} keeps its last checkpoint")
+    assert any("TrainingError" in line for line in summary["traceback"])
+
+
+@contextmanager
+def disturbed(monkeypatch, **disturbances):
+    """Let a disturbance of `step` or `reset` say what every walk gives back, or raise."""
+    with monkeypatch.context() as patch:
+        for name, disturbance in disturbances.items():
+            patch.setattr(Walk, f"disturbed_{name}", disturbance)
+        yield
+
+
+def at_step(number, outcome_of, env=0):
+    """Return a disturbance of one step of one environment: `outcome_of` maps what it gives to what it gives instead."""
+
+    def disturbance(walk, *outcome):
+        return outcome_of(*outcome) if (walk.number, walk.steps) == (env, number) else outcome
+
+    return disturbance
+
+
+def with_reward(reward):
+    return lambda observation, _, *rest: (observation, reward, *rest)
+
+
+def with_observation(observation):
+    return lambda _, *rest: (observation, *rest)
+
+
+@contextmanager
+def rounds_watched(monkeypatch, watch):
+    """Call `watch` with the parts of the run after every round."""
+    original = session.train
+
+    def watched(config, parts):
+        for round_ in original(config, parts):
+            watch(parts)
+            yield round_
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "train", watched)
+        yield
+
+
+def stopping_at(monkeypatch, *steps, number=signal.SIGTERM):
+    """A signal comes after the rounds that end at these steps."""
+    return rounds_watched(monkeypatch, lambda parts: parts.position.step in steps and signal.raise_signal(number))

@@ -1,0 +1,182 @@
+"""Environments that give what they must not, or raise: the run stops, says why, and goes on once they are mended."""
+
+import numpy as np
+import pytest
+
+from bootdqn.cli import run_command_line
+from bootdqn.common.errors import TrainingError
+from bootdqn.common.run_folder import RunFolder
+from reference.faults import (
+    AUTOGRAD,
+    CHECKPOINT_EVERY,
+    FUSED,
+    LEARNERS,
+    LEARNING_STARTS,
+    SHARED,
+    STEPS,
+    Walk,
+    assert_failed,
+    assert_good_checkpoint,
+    at_step,
+    disturbed,
+    results,
+    train,
+    train_by_command,
+    with_observation,
+    with_reward,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(params=["fused", "autograd"])
+def learner(request):
+    return LEARNERS[request.param]
+
+
+# Numbers from the environment that are none
+
+
+@pytest.mark.parametrize("reward", [float("nan"), -float("inf"), 1e39, np.float32("inf")], ids=repr)
+def test_a_reward_that_cannot_be_stored_stops_the_run_at_once(path, monkeypatch, reward):
+    with disturbed(monkeypatch, step=at_step(100, with_reward(reward))):
+        with pytest.raises(TrainingError, match="environment 0 gave the reward") as caught:
+            train(FUSED, path)
+        assert str(float(reward)) in str(caught.value)
+        assert Walk.made[0].steps == 100
+    assert_failed(path, caught.value, step=99)
+    assert RunFolder(path).read_summary()["updates"] == 99 - LEARNING_STARTS + 1
+    assert_good_checkpoint(path, step=96)
+
+
+def test_the_largest_reward_that_can_be_stored_is_taken(path, monkeypatch):
+    largest = float(np.finfo(np.float32).max)
+    with disturbed(monkeypatch, step=at_step(5, with_reward(largest))):
+        train({"learning_starts": STEPS + 1}, path)
+    assert max(record["return"] for record in RunFolder(path).read_metrics("episode")) == largest
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_an_observation_that_is_not_finite_stops_the_run_at_once(path, monkeypatch, value):
+    strange = np.float32([0.5, value, 0])
+    with (
+        disturbed(monkeypatch, step=at_step(100, with_observation(strange))),
+        pytest.raises(TrainingError, match=r"environment 0 gave an observation .* not finite at \[1\]") as caught,
+    ):
+        train(SHARED, path)
+    assert_failed(path, caught.value, step=99)
+    assert_good_checkpoint(path, step=96)
+
+
+def test_an_observation_that_is_not_finite_stops_the_run_when_it_begins_an_episode(path, monkeypatch):
+    def disturbance(walk, observation):
+        return observation * np.float32("nan") if walk.resets == 5 else observation
+
+    with disturbed(monkeypatch, reset=disturbance):
+        with pytest.raises(TrainingError, match="environment 0 gave an observation that is not finite"):
+            train(SHARED, path)
+        assert Walk.made[0].resets == 5
+    assert RunFolder(path).read_summary()["episodes"] == 3, "the round in which the fourth ended did not end"
+
+
+@pytest.mark.parametrize(
+    ("settings", "outcome_of", "complaint"),
+    [
+        (AUTOGRAD, with_reward(float("nan")), "reward nan"),
+        (FUSED, with_observation(10), r"observation 10, not one of 0\.\.9"),
+        (FUSED, with_observation(-1), r"observation -1, not one of 0\.\.9"),
+        (FUSED, with_observation(float("nan")), r"observation nan, not one of 0\.\.9"),
+        (FUSED, with_observation(None), "TypeError"),
+        (FUSED, with_reward(None), "TypeError"),
+        (FUSED, with_reward("much"), "ValueError"),
+        (FUSED, lambda *outcome: outcome[:4], "ValueError"),
+        (SHARED, with_observation([0.5, float("nan"), 0.5]), "not finite at"),
+        (SHARED, with_observation(np.zeros(1, np.float32)), r"of shape \(1,\), not \(3,\)"),
+        (SHARED, with_observation(np.zeros((3, 1), np.float32)), r"of shape \(3, 1\), not \(3,\)"),
+    ],
+)
+def test_what_the_environment_must_not_give_is_its_fault(path, monkeypatch, settings, outcome_of, complaint):
+    with (
+        disturbed(monkeypatch, step=at_step(100, outcome_of)),
+        pytest.raises(TrainingError, match=f"environment 0 (gave|raised) .*{complaint}") as caught,
+    ):
+        train(settings, path)
+    assert_failed(path, caught.value, step=99)
+    assert_good_checkpoint(path, step=96)
+
+
+def test_of_several_environments_the_right_one_is_named(path, monkeypatch):
+    with (
+        disturbed(monkeypatch, step=at_step(20, with_reward(float("nan")), env=2)),
+        pytest.raises(TrainingError, match="environment 2 gave the reward nan"),
+    ):
+        train({"num_envs": 3}, path)
+
+
+# An environment that raises
+
+
+class OutOfOrderError(Exception):
+    pass
+
+
+def raising(error):
+    def outcome_of(*_):
+        raise error
+
+    return outcome_of
+
+
+@pytest.mark.parametrize("error", [OutOfOrderError("the motor is hot"), OSError("the motor is hot")], ids=repr)
+def test_what_an_environment_raises_ends_the_run_and_mended_it_finishes(path, monkeypatch, unbroken, learner, error):
+    with (
+        disturbed(monkeypatch, step=at_step(100, raising(error))),
+        pytest.raises(TrainingError) as caught,
+    ):
+        train(learner, path)
+    assert f"environment 0 raised {type(error).__name__} after step 99: the motor is hot" in str(caught.value)
+    assert_failed(path, caught.value, step=99)
+    assert any("in step" in line for line in RunFolder(path).read_summary()["traceback"])
+    assert_good_checkpoint(path, step=96)
+    train(learner, path)
+    assert results(path) == unbroken(learner)
+
+
+def test_an_environment_that_cannot_begin_an_episode_ends_the_run_and_mended_it_finishes(path, monkeypatch, unbroken):
+    def jammed(walk, observation):
+        if walk.resets == 5:
+            raise OutOfOrderError("the door is jammed")
+        return observation
+
+    with (
+        disturbed(monkeypatch, reset=jammed),
+        pytest.raises(TrainingError, match=r"environment 0 raised OutOfOrderError .*the door is jammed") as caught,
+    ):
+        train(FUSED, path)
+    steps = RunFolder(path).read_summary()["steps"]
+    assert_failed(path, caught.value, step=steps)
+    assert_good_checkpoint(path, step=steps // CHECKPOINT_EVERY * CHECKPOINT_EVERY)
+    train(FUSED, path)
+    assert results(path) == unbroken(FUSED)
+
+
+def test_an_environment_that_never_begins_leaves_a_folder_that_a_mended_one_can_use(path, monkeypatch, unbroken):
+    jammed = raising(OutOfOrderError("the door is jammed"))
+    complaint = "environment 0 raised OutOfOrderError after step 0: the door is jammed"
+    with disturbed(monkeypatch, reset=jammed), pytest.raises(TrainingError, match=complaint):
+        train(FUSED, path)
+    assert not (path / "lock.json").exists()
+    train(FUSED, path)
+    assert results(path) == unbroken(FUSED)
+
+
+@pytest.mark.parametrize("outcome_of", [with_reward(float("nan")), raising(OutOfOrderError("the motor is hot"))])
+def test_the_command_line_tells_it_in_a_line_and_goes_on_afterwards(path, monkeypatch, capsys, unbroken, outcome_of):
+    with disturbed(monkeypatch, step=at_step(100, outcome_of)):
+        assert train_by_command(FUSED, path) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("bootdqn: environment 0 ")
+    assert len(told.splitlines()) == 1
+    assert run_command_line(["resume", str(path)]) == 0
+    assert "going on from step 96" in capsys.readouterr().err
+    assert results(path) == unbroken(FUSED)

@@ -1,0 +1,124 @@
+"""Heads whose numbers are none: the run names them and stops before they are saved."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+
+from bootdqn.common.errors import TrainingError
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.tensors import read_tensors
+from bootdqn.training import session
+from reference.batches import random_batch
+from reference.comparison import KINDS, copy_of_state
+from reference.faults import FUSED, LEARNERS, assert_failed, assert_good_checkpoint, results, train, train_by_command
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def spoil_loss(online, head):
+    """Let the head say that every value is NaN."""
+    with torch.no_grad():
+        online.heads[-1].bias[head] = float("nan")
+
+
+def spoil_gradient(online, head):
+    """Let the head pass a small number on with so large a weight that its loss is finite and its gradient is not."""
+    before, last = online.heads[-2], online.heads[-1]
+    with torch.no_grad():
+        before.weight[head], before.bias[head] = 0, 1e-30
+        last.weight[head], last.bias[head] = 1e38, 0
+
+
+SPOILED = {"loss": spoil_loss, "gradient": spoil_gradient}
+
+
+def part_of_head(state, head):
+    parts = {name: array for name, array in state.items() if ".heads." in name and not name.startswith("target")}
+    return {name: array[head] for name, array in parts.items()}
+
+
+@pytest.mark.parametrize("head", [0, 1, 2])
+@pytest.mark.parametrize("what", SPOILED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_head_that_is_not_finite_is_named_and_does_not_learn(kind, what, head):
+    spec = KINDS[kind].spec()
+    spoiled = KINDS[kind].make(spec)
+    rng = np.random.default_rng(1)
+    spoiled.update(random_batch(rng, spec, 3, 12))
+    SPOILED[what](spoiled.online, head)
+    before = copy_of_state(spoiled)
+    with pytest.raises(TrainingError, match=rf"the {what}( of heads\S+)? of head {head} is .*lower --learning-rate"):
+        spoiled.update(random_batch(rng, spec, 3, 12))
+    after = copy_of_state(spoiled)
+    untouched = [head] if kind == "tabular" else range(3)
+    for one in untouched:
+        np.testing.assert_equal(part_of_head(after, one), part_of_head(before, one))
+    for name in (name for name in before if ".torso." in name):
+        np.testing.assert_array_equal(after[name], before[name])
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_a_weight_that_is_not_finite_is_found_in_any_layer_of_the_compiled_kernel(layer):
+    spec = KINDS["tabular"].spec()
+    spoiled = KINDS["tabular"].make(spec)
+    with torch.no_grad():
+        spoiled.online.heads[layer].weight[1] = float("nan")
+    with pytest.raises(TrainingError, match="the loss of head 1 is nan"):
+        spoiled.update(random_batch(np.random.default_rng(1), spec, 3, 12))
+
+
+@contextmanager
+def spoiled_at(monkeypatch, step, spoil, head):
+    """Spoil a head just before the update at `step`, and give the state it has then, and the learner."""
+    original, seen = session.train, []
+
+    def train_and_spoil(config, parts):
+        update = parts.learner.update
+
+        def spoil_and_update(batch):
+            if parts.position.step == step:
+                spoil(parts.learner.online, head)
+                seen.extend([copy_of_state(parts.learner), parts.learner])
+            return update(batch)
+
+        parts.learner.update = spoil_and_update
+        yield from original(config, parts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "train", train_and_spoil)
+        yield seen
+
+
+@pytest.mark.parametrize("what", SPOILED)
+@pytest.mark.parametrize("settings", LEARNERS.values(), ids=LEARNERS)
+def test_a_head_that_is_not_finite_ends_the_run_within_one_update(path, monkeypatch, unbroken, settings, what):
+    with (
+        spoiled_at(monkeypatch, 97, SPOILED[what], head=1) as seen,
+        pytest.raises(TrainingError, match=rf"the {what}( of heads\S+)? of head 1 is (nan|inf)") as caught,
+    ):
+        train(settings, path)
+    before, spoiled = seen
+    np.testing.assert_equal(part_of_head(spoiled.get_state(), 1), part_of_head(before, 1))
+    assert_failed(path, caught.value, step=97)
+    assert_good_checkpoint(path, step=96)
+    train(settings, path)
+    assert results(path) == unbroken(settings)
+
+
+def test_the_command_line_names_the_head_and_the_remedy(path, monkeypatch, capsys):
+    with spoiled_at(monkeypatch, 97, spoil_loss, head=2):
+        assert train_by_command(FUSED, path) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "bootdqn: the loss of head 2 is nan: lower --learning-rate or look at the rewards (step 97);"
+    )
+    assert len(told.splitlines()) == 1
+
+
+def test_weights_that_were_saved_for_looking_at_stay_finite(path, monkeypatch):
+    with spoiled_at(monkeypatch, 97, spoil_loss, head=0), pytest.raises(TrainingError):
+        train({"eval_every_frames": 50, "eval_episodes": 1}, path)
+    weights = read_tensors(RunFolder(path).weights)
+    assert all(np.isfinite(array).all() for array in weights.values())

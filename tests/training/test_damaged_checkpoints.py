@@ -1,0 +1,92 @@
+"""Checkpoints that cannot be used, and beginning again."""
+
+import pytest
+
+from bootdqn.cli import run_command_line
+from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.run_folder import RunFolder
+from reference.faults import FUSED, results, stopping_at, train, train_by_command
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def flip_a_bit(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+DAMAGES = {
+    "a bit of the networks": lambda folder: flip_a_bit(folder / "learner.safetensors"),
+    "half of the state": lambda folder: (folder / "state.json").write_bytes((folder / "state.json").read_bytes()[:99]),
+    "an empty manifest": lambda folder: (folder / "manifest.json").write_bytes(b""),
+    "a bit of the manifest": lambda folder: flip_a_bit(folder / "manifest.json"),
+    "a file that is gone": lambda folder: (folder / "replay.safetensors").unlink(),
+    "everything": lambda folder: [file.unlink() for file in folder.iterdir()],
+}
+
+
+def damage(path, damage_of, count):
+    """Damage the newest checkpoints and return their names."""
+    newest = sorted(RunFolder(path).checkpoints.glob("step-*"), reverse=True)[:count]
+    for folder in newest:
+        damage_of(folder)
+    return [folder.name for folder in newest]
+
+
+@pytest.mark.parametrize("damage_of", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(path, monkeypatch, capsys, unbroken, damage_of):
+    with stopping_at(monkeypatch, 100):
+        assert train_by_command(FUSED, path) == 143
+    (name,) = damage(path, damage_of, count=1)
+    capsys.readouterr()
+    assert run_command_line(["resume", str(path)]) == 0
+    told = capsys.readouterr().err
+    assert f"CHECKPOINT {name} is damaged (" in told
+    assert "; going on from step-000000000096" in told
+    assert "Traceback" not in told
+    assert results(path) == unbroken(FUSED)
+
+
+def test_a_run_without_a_usable_checkpoint_says_what_to_do_and_begins_again_when_told(
+    path, monkeypatch, capsys, unbroken
+):
+    with stopping_at(monkeypatch, 100):
+        assert train_by_command(FUSED, path) == 143
+    names = damage(path, DAMAGES["a bit of the networks"], count=2)
+    capsys.readouterr()
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    for _ in range(2):
+        assert train_by_command(FUSED, path) == 2
+        told = capsys.readouterr().err
+        assert all(f"{name} is damaged" in told for name in names)
+        assert "--restart begins the run again" in told
+        assert len(told.splitlines()) == 1
+        assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+    with pytest.raises(DamagedFileError):
+        train(FUSED, path)
+    assert train_by_command(FUSED, path, "--restart") == 0
+    assert results(path) == unbroken(FUSED)
+
+
+def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monkeypatch, capsys):
+    with stopping_at(monkeypatch, 100):
+        train(FUSED, path)
+    RunFolder(path).metrics.write_text("")
+    assert run_command_line(["resume", str(path), "--quiet"]) == 2
+    told = capsys.readouterr().err
+    assert "metrics.jsonl is shorter than its checkpoint says; --restart begins the run again" in told
+
+
+def test_a_finished_run_is_begun_again_when_told_and_comes_out_the_same(path, capsys):
+    settings = {"snapshot_every": 100}
+    train(settings, path)
+    found = results(path)
+    stale = RunFolder(path).snapshots / "step-000000000007.safetensors"
+    stale.write_bytes(b"of another time")
+    assert train_by_command(settings, path) == 0
+    assert "already finished" in capsys.readouterr().out
+    assert stale.exists()
+    assert train_by_command(settings, path, "--restart") == 0
+    assert "already" not in capsys.readouterr().out
+    assert results(path) == found

@@ -1,0 +1,103 @@
+"""Records, networks and weights that a run keeps, however often it was stopped."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bootdqn.cli import run_command_line
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.tensors import read_tensors
+from reference.faults import (
+    EVALUATED,
+    FUSED,
+    LEARNING_STARTS,
+    STEPS,
+    results,
+    rounds_watched,
+    stopping_at,
+    train,
+    train_by_command,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_records_of_a_run_stopped_and_killed_several_times_are_those_of_one_never_stopped(path, monkeypatch, unbroken):
+    def kill(parts):
+        if parts.position.step == 170:
+            raise KeyboardInterrupt
+
+    settings = EVALUATED | {"num_envs": 2}
+    with stopping_at(monkeypatch, 10, 64, 100, 130):
+        for _ in range(4):
+            assert train(settings, path).exit_code == 143
+    with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
+        train(settings, path)
+    assert train(settings, path).exit_code == 0
+    assert results(path) == unbroken(settings)
+    records = list(RunFolder(path).read_metrics())
+    assert [record["step"] for record in records] == sorted(record["step"] for record in records)
+    numbers = {"episode": "episode", "update": "updates", "evaluation": "step"}
+    found = {kind: [record[key] for record in records if record["kind"] == kind] for kind, key in numbers.items()}
+    assert found["episode"] == list(range(1, 1 + len(found["episode"])))
+    assert found["update"] == list(range(10, 1 + STEPS - LEARNING_STARTS, 10))
+    assert found["evaluation"] == [64, 128, 192]
+    timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
+    for key in ("step", "seconds"):
+        assert [record[key] for record in timing] == sorted(record[key] for record in timing)
+
+
+def test_timing_tells_what_checkpoints_cost(path):
+    train(FUSED, path)
+    timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
+    saved = [record for record in timing if "checkpoint_seconds" in record]
+    assert [record["step"] for record in saved] == [0, 48, 96, 144, 192]
+    assert all(record["checkpoint_seconds"] >= 0 and record["checkpoint_bytes"] > 0 for record in saved)
+
+
+@pytest.mark.parametrize(
+    ("every", "num_envs", "steps"),
+    [("log", 1, [100, 200]), (70, 1, [70, 140]), (50, 1, [50, 100, 150, 200]), (50, 3, [51, 102, 150, 201])],
+)
+def test_networks_are_kept_at_the_chosen_steps(path, monkeypatch, every, num_envs, steps):
+    settings = {"snapshot_every": every, "num_envs": num_envs}
+    seen = {}
+
+    def remember(parts):
+        seen[parts.position.step] = {
+            name: value.numpy().copy() for name, value in parts.learner.online.state_dict().items()
+        }
+
+    with rounds_watched(monkeypatch, remember):
+        assert train_by_command(settings, path) == 0
+    files = sorted(RunFolder(path).snapshots.iterdir())
+    assert [file.name for file in files] == [f"step-{step:012d}.safetensors" for step in steps]
+    for file, step in zip(files, steps, strict=True):
+        np.testing.assert_equal(read_tensors(file), seen[step])
+
+
+def test_networks_kept_by_a_stopped_run_are_those_of_one_never_stopped(path, monkeypatch, unbroken):
+    settings = {"snapshot_every": 30}
+    with stopping_at(monkeypatch, 70, 120):
+        train(settings, path)
+        train(settings, path)
+    train(settings, path)
+    assert len(results(path)[-1]) == 6
+    assert results(path) == unbroken(settings)
+
+
+def test_a_file_that_cannot_be_written_does_not_stop_the_training_and_is_no_end(path, monkeypatch, capsys, unbroken):
+    with stopping_at(monkeypatch, 70):
+        train(EVALUATED, path)
+    weights = RunFolder(path).weights
+    weights.unlink()
+    weights.mkdir()
+    assert run_command_line(["resume", str(path), "--quiet"]) == 1
+    captured = capsys.readouterr()
+    assert f"{path} could not be written at step 128" in captured.err
+    assert "training goes on" in captured.err
+    assert RunFolder(path).read_summary() is None
+    weights.rmdir()
+    assert run_command_line(["resume", str(path), "--quiet"]) == 0
+    assert results(path) == unbroken(EVALUATED)

@@ -1,0 +1,95 @@
+"""Resuming a run by its folder alone."""
+
+import json
+
+import pytest
+
+from bootdqn.cli import run_command_line
+from bootdqn.common.errors import TrainingError
+from bootdqn.common.lock import locked
+from bootdqn.common.run_folder import RunFolder
+from reference.faults import (
+    AUTOGRAD,
+    FUSED,
+    STEPS,
+    assert_good_checkpoint,
+    disturbed,
+    results,
+    rounds_watched,
+    stopping_at,
+    train,
+    train_by_command,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_a_stopped_run_is_resumed_by_its_folder_alone(path, monkeypatch, capsys, unbroken):
+    with stopping_at(monkeypatch, 100):
+        assert train_by_command(AUTOGRAD, path) == 143
+    assert "interrupted" in capsys.readouterr().out
+    assert run_command_line(["resume", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert "going on from step 100" in captured.err
+    assert "finished" in captured.out
+    assert results(path) == unbroken(AUTOGRAD)
+    provenance = json.loads(RunFolder(path).provenance.read_text())
+    assert [entry["step"] for entry in provenance["resumed"]] == [100]
+    assert provenance["exact"]
+
+
+def test_resuming_a_finished_run_changes_nothing(path, capsys):
+    train(FUSED, path)
+    before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in path.iterdir()}
+    assert run_command_line(["resume", str(path)]) == 0
+    assert "already finished" in capsys.readouterr().out
+    assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in path.iterdir()} == before
+
+
+def test_a_folder_that_is_no_run_cannot_be_resumed_and_is_left_alone(tmp_path, capsys):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    for folder in (tmp_path, tmp_path / "thesis.tex", tmp_path / "nowhere"):
+        assert run_command_line(["resume", str(folder)]) == 2
+        assert f"{folder} is not a run folder" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_that_another_process_trains_cannot_be_resumed(path, monkeypatch, capsys):
+    with stopping_at(monkeypatch, 100):
+        train(FUSED, path)
+    with locked(path / "lock.json"):
+        assert run_command_line(["resume", str(path), "--quiet"]) == 2
+    assert "in use by process" in capsys.readouterr().err
+    assert_good_checkpoint(path, step=100)
+
+
+def test_a_run_that_another_process_took_over_stops_before_it_saves(path, monkeypatch):
+    lock, theirs = (
+        path / "lock.json",
+        json.dumps({"host": "faraway", "boot_id": "", "pid": 7, "since": "", "token": ""}),
+    )
+
+    def take_over(parts):
+        if parts.position.step == 70:
+            lock.unlink()
+            lock.write_text(theirs)
+
+    with (
+        rounds_watched(monkeypatch, take_over),
+        pytest.raises(TrainingError, match="taken over by process 7 on faraway"),
+    ):
+        train(FUSED, path)
+    assert lock.read_text() == theirs
+    lock.unlink()
+    assert_good_checkpoint(path, step=48)
+
+
+def test_a_run_whose_episode_cannot_be_repeated_goes_on_and_says_that_it_is_not_exact(path, monkeypatch, capsys):
+    with stopping_at(monkeypatch, 100):
+        train(FUSED, path)
+    with disturbed(monkeypatch, step=lambda _, observation, reward, *rest: (observation, reward + 0.5, *rest)):
+        assert run_command_line(["resume", str(path), "--quiet"]) == 0
+    assert "environment 0: the episode came out differently" in capsys.readouterr().err
+    provenance = json.loads(RunFolder(path).provenance.read_text())
+    assert not provenance["exact"]
+    assert RunFolder(path).read_summary()["steps"] == STEPS

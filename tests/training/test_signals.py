@@ -1,0 +1,86 @@
+"""Signals while a run trains: it stops, and what it had reached is safe."""
+
+import json
+import signal
+
+import pytest
+
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.training import checkpoint
+from reference.faults import (
+    EVALUATED,
+    FUSED,
+    Walk,
+    assert_good_checkpoint,
+    at_step,
+    disturbed,
+    results,
+    rounds_watched,
+    train,
+    train_by_command,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_a_signal_during_an_evaluation_abandons_it_and_it_is_made_on_resumption(path, monkeypatch, unbroken):
+    first_reset_of_the_second_evaluation = 1 + (EVALUATED["eval_episodes"] + 1)
+
+    def ask_to_stop(walk, observation):
+        if walk is not Walk.made[0] and walk.resets == first_reset_of_the_second_evaluation + 1:
+            signal.raise_signal(signal.SIGTERM)
+        return observation
+
+    with disturbed(monkeypatch, reset=ask_to_stop):
+        outcome = train(EVALUATED, path)
+    assert outcome.exit_code == 143
+    folder = RunFolder(path)
+    assert folder.read_summary()["status"] == "interrupted"
+    assert [record["step"] for record in folder.read_metrics("evaluation")] == [64]
+    assert_good_checkpoint(path, step=128)
+    assert train(EVALUATED, path).exit_code == 0
+    assert [record["step"] for record in folder.read_metrics("evaluation")] == [64, 128, 192]
+    assert results(path) == unbroken(EVALUATED)
+
+
+def test_a_second_interrupt_leaves_at_once_and_the_last_checkpoint_is_good(path, monkeypatch, unbroken):
+    def ask_twice(*outcome):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        return outcome
+
+    with disturbed(monkeypatch, step=at_step(100, ask_twice)):
+        assert train_by_command(FUSED, path) == 130
+        assert Walk.made[0].steps == 100
+    assert RunFolder(path).read_summary() is None
+    assert_good_checkpoint(path, step=96)
+    train(FUSED, path)
+    assert results(path) == unbroken(FUSED)
+
+
+def test_a_second_interrupt_while_a_checkpoint_is_written_leaves_the_one_before(path, monkeypatch, unbroken):
+    original = checkpoint.write_bytes_atomically
+
+    def interrupted(file, content):
+        if json.loads(content).get("step") == 96:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        original(file, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write_bytes_atomically", interrupted)
+        assert train_by_command(FUSED, path) == 130
+    assert_good_checkpoint(path, step=48)
+    train(FUSED, path)
+    assert results(path) == unbroken(FUSED)
+
+
+def test_one_signal_of_each_kind_is_one_request(path, monkeypatch):
+    def both(parts):
+        if parts.position.step == 100:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+
+    with rounds_watched(monkeypatch, both):
+        assert train(FUSED, path).exit_code == 130
+    assert_good_checkpoint(path, step=100)
