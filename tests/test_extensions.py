@@ -80,7 +80,7 @@ def test_the_flag_is_seen_however_it_is_written(flag, tmp_path):
         (["report", ".", *MINE], "Unrecognized options: --strategy-from"),
         ([*GYM, "--import", "my_laek"], "--import my_laek: no module 'my_laek' is installed"),
         ([*GYM, "--import", "my-lake"], "--import must be the name of a module"),
-        ([*GYM], "--import MODULE imports a module that registers it"),
+        ([*GYM], "--import MODULE imports a module that registers one"),
         (["demo", "--strategy-from", "nowhere.Mine"], "no module 'nowhere'"),
     ],
 )

@@ -23,8 +23,9 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
         close = difflib.get_close_matches(config.env_id, list(gymnasium.registry), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "; --import MODULE imports a module that registers it"
-        raise UsageError(f"--env-id {config.env_id}: {error}{hint}") from error
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        own = "--import MODULE imports a module that registers one"
+        raise UsageError(f"--env-id {config.env_id}: {str(error).rstrip('.')}{hint}; {own}") from error
     except TypeError as error:
         raise UsageError(f"--env-id {config.env_id} does not take these --env-options: {error}") from error
     except Exception as error:
