@@ -17,7 +17,7 @@ class NetworkConfig:
     hidden_sizes: tuple[int, ...] = (50, 50)
     """Width of each hidden layer."""
     prior_scale: float = 0.0
-    """Add to each head a random network that never learns, times this (Osband et al. 2018; 3 is usual)."""
+    """Add to each head a random network that never learns, times this (Osband et al. 2018; our experiments take 3)."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.num_heads <= MOST_HEADS:
