@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -91,3 +92,33 @@ def test_mistakes_say_what_to_write(tmp_path):
         with pytest.raises(UsageError, match="is not a run folder"):
             function(tmp_path / "nowhere")
     assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_ends_the_loop_that_trains_and_the_same_call_goes_on(tmp_path):
+    settings = SETTINGS | {"size": 8, "max_episodes": 400}
+    program = f"""
+import bootdqn, threading, time, os, signal
+threading.Thread(target=lambda: (time.sleep(0), wait(), os.kill(os.getpid(), signal.SIGINT)), daemon=True).start()
+def wait():
+    while not os.path.exists({str(tmp_path / "0" / "checkpoints")!r}):
+        time.sleep(0.01)
+for seed in range(2):
+    bootdqn.train({settings!r} | {{"seed": seed}}, {str(tmp_path)!r} + f"/{{seed}}")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "KeyboardInterrupt" in ended.stderr
+    assert ended.returncode != 0
+    assert not (tmp_path / "1").exists()
+    assert RunFolder(tmp_path / "0").read_summary()["status"] == "interrupted"
+    assert bootdqn.train(settings | {"seed": 0}, tmp_path / "0")["status"] == "finished"
+
+
+def test_a_run_can_be_trained_outside_of_the_main_thread(tmp_path):
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(bootdqn.train, SETTINGS, tmp_path / "run").result()["status"] == "finished"
+
+
+def test_what_goes_wrong_and_does_not_end_the_run_is_a_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    with pytest.warns(UserWarning, match="emulates bf16"):
+        bootdqn.train(SETTINGS | {"max_episodes": 2, "precision": "bf16"}, tmp_path / "run")

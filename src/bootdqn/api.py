@@ -1,11 +1,13 @@
 """Train, load and evaluate a run from Python. PyTorch is imported when there is work to do, not before."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array
 from bootdqn.exploration.voting import VoteRule
 
@@ -37,7 +39,8 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
     Raises:
         ValueError: A setting that does not exist, or a value that it does not take.
         UsageError: The folder holds another run, or the settings ask for what is not there.
-        TrainingError: The run cannot go on; its last checkpoint is kept.
+        TrainingError: The run cannot go on, and its last checkpoint is kept; or what it found could not be written.
+        KeyboardInterrupt: It was asked to stop, by Ctrl-C or SIGTERM; it is saved, and the same call goes on.
 
     Example:
         >>> train({"environment": "deep-sea", "size": 10, "seed": 3}, "runs/first")  # doctest: +SKIP
@@ -45,7 +48,12 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
     from bootdqn.training.config import from_flat
     from bootdqn.training.run import run
 
-    return run(from_flat(settings), Path(run_dir)).summary
+    outcome = run(from_flat(settings), Path(run_dir), warn=partial(warnings.warn, stacklevel=2))
+    if outcome.summary["status"] == "interrupted":
+        raise KeyboardInterrupt
+    if outcome.exit_code:
+        raise TrainingError(f"{run_dir} could not be written in full; the same call goes on")
+    return outcome.summary
 
 
 def load_run(run_dir: str | Path) -> Trained:

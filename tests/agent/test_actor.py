@@ -6,6 +6,7 @@ from scipy import stats
 
 from bootdqn.agent.actor import Actor
 from bootdqn.agent.config import ActorConfig
+from bootdqn.common.errors import TrainingError
 from bootdqn.exploration.strategies import parse_strategy
 
 # Head h prefers action h; the ensemble as a whole, as in ucb, prefers action 2.
@@ -180,7 +181,10 @@ def test_without_epsilon_the_stream_is_left_alone():
         ({"epsilon": 1.0, "epsilon_end": 0.1, "epsilon_steps": 0}, "--epsilon-steps must be at least 1"),
         ({"info_bonus": -1.0}, "--info-bonus must be finite and not negative"),
         ({"info_bonus": float("inf")}, "--info-bonus must be finite and not negative"),
-        ({"info_bonus": 1.0, "info_temperature": 0.0}, "--info-temperature must be positive"),
+        ({"info_bonus": 1.0, "info_temperature": 0.0}, "--info-temperature must be between"),
+        ({"info_bonus": 1.0, "info_temperature": 1e-40}, "--info-temperature must be between"),
+        ({"info_bonus": 1.0, "info_temperature": 1e39}, "--info-temperature must be between"),
+        ({"info_bonus": 1.0, "info_temperature": float("nan")}, "--info-temperature must be between"),
         ({"info_temperature": 2.0}, "belongs to --info-bonus"),
     ],
 )
@@ -205,3 +209,33 @@ def test_the_bonus_is_the_information_gain_of_each_state_times_the_scale():
     assert found[1] == 0
     assert found[0] > 1
     assert make_actor(num_envs=3).bonuses(q).tolist() == [0, 0, 0]
+
+
+# Strategies that answer wrongly
+
+
+class Answering:
+    """A strategy that says what it is told to."""
+
+    name = "answering"
+
+    def __init__(self, *answers):
+        self._answers = answers
+
+    def select(self, q, head, rng=None):  # noqa: ARG002
+        return self._answers[0] if q.ndim == 2 else np.asarray(self._answers)
+
+
+@pytest.mark.parametrize("answers", [(3,), (-1,), (np.array([0, 1]),), (0.5,), (0, 3), (0, -1), (0.0, 1.0)])
+def test_what_is_no_action_is_the_fault_of_the_strategy(answers):
+    actor = make_actor(num_envs=len(answers))
+    actor._strategy = Answering(*answers)
+    with pytest.raises(TrainingError, match="strategy greedy gave"):
+        actor.act(np.stack([DISAGREEING] * len(answers)), 0, learning=True)
+
+
+def test_a_strategy_that_raises_is_named():
+    actor = make_actor()
+    actor._strategy = Answering()
+    with pytest.raises(TrainingError, match="strategy greedy raised IndexError"):
+        actor.act(DISAGREEING[None], 0, learning=True)

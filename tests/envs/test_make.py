@@ -64,6 +64,47 @@ def test_options_that_make_no_sense_are_refused(options, message):
         GymConfig(env_options=options)
 
 
+@pytest.mark.parametrize("env_id", ["bootdqn/DeepSea-v0", "bootdqn/TwoPaths-v0"])
+def test_our_own_environments_are_the_same_wherever_they_are_made(env_id):
+    played = []
+    for _ in range(5):
+        env = make_environment(GymConfig(env_id=env_id))
+        steps, ended = [env.reset(seed=0)], False
+        while not ended and len(steps) < 9:
+            steps.append(env.step(len(steps) % 2))
+            ended = steps[-1][2]
+        played.append(steps)
+    assert played == [played[0]] * 5
+
+
+@pytest.mark.parametrize("options", [("env_id=some_module:X-v0",), ('env_id="some_module:X-v0"',)])
+def test_an_environment_that_would_wrap_one_of_a_module_imports_nothing(options):
+    with pytest.raises(ValueError, match="would import a module"):
+        GymConfig(env_id="Wrapping-v0", env_options=options)
+
+
+def test_options_are_part_of_the_name():
+    assert GymConfig(env_id="FrozenLake-v1", env_options=("map_name=8x8",)).label == "FrozenLake-v1 map_name=8x8"
+
+
+class Plain(gymnasium.Env):
+    """It cannot be shown, and is particular about one option."""
+
+    action_space = observation_space = spaces.Discrete(2)
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - as in gym.Env
+
+    def __init__(self, size=1):
+        self.size = size + 0
+
+
+def test_an_environment_that_cannot_be_shown_is_not_blamed_on_its_options():
+    gymnasium.register("bootdqn-test/Plain-v0", entry_point=Plain, disable_env_checker=True)
+    with pytest.raises(UsageError, match="cannot be shown: it takes no render_mode"):
+        make_environment(GymConfig(env_id="bootdqn-test/Plain-v0"), "rgb_array")
+    with pytest.raises(UsageError, match="does not take these --env-options"):
+        make_environment(GymConfig(env_id="bootdqn-test/Plain-v0", env_options=("size=big",)))
+
+
 class Pictures(gymnasium.Env):
     """Observations as MiniGrid gives them: an image, a direction and a sentence."""
 

@@ -117,6 +117,21 @@ def test_settings_of_opposite_sign_have_folders_of_their_own(tmp_path):
     assert len(set(names(sweep.runs()))) == len(sweep.runs()) == 4
 
 
+@pytest.mark.parametrize(
+    "content", ["base: {environment: deep-sea}\naxes:\n", "base: {environment: deep-sea}\naxes: [1]"]
+)
+def test_axes_that_are_no_table_are_told(tmp_path, content):
+    (tmp_path / "mine.yaml").write_text(content)
+    with pytest.raises(UsageError, match="must be a table of lists"):
+        load_sweep(str(tmp_path / "mine.yaml"))
+
+
+def test_an_environment_that_is_no_word_is_told(tmp_path):
+    (tmp_path / "mine.toml").write_text('[base]\nenvironment = ["deep-sea"]\n')
+    with pytest.raises(UsageError, match="environment must be one of"):
+        load_sweep(str(tmp_path / "mine.toml")).runs()
+
+
 def test_every_cell_of_the_experiments_with_variants_has_the_same_seeds():
     for name in ("deepsea-frontier", "deepsea-ablation", "deepsea-sensitivity"):
         cells = {}

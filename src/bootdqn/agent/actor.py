@@ -50,9 +50,14 @@ class Actor:
 
     def _checked_select(self, strategy: Strategy, q: Array) -> Array:
         try:
-            return self._select(strategy, q)
+            actions = self._select(strategy, q)
         except Exception as error:
             raise TrainingError(f"strategy {self._config.strategy} raised {type(error).__name__}: {error}") from error
+        if actions.shape != (len(q),) or actions.dtype.kind not in "iu":
+            raise TrainingError(f"strategy {self._config.strategy} gave {actions}, not one action for each state")
+        if not ((actions >= 0) & (actions < q.shape[-1])).all():
+            raise TrainingError(f"strategy {self._config.strategy} gave the actions {actions} of 0..{q.shape[-1] - 1}")
+        return actions
 
     def _select(self, strategy: Strategy, q: Array) -> Array:
         if len(q) == 1:  # one state and an int are picked apart faster than arrays of one, at every step of most runs

@@ -15,8 +15,14 @@ class Adam:
         self._parameters = {name: value.detach() for name, value in parameters.items()}
         self.first_moment = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
         self.second_moment = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
+        self._steps_before = torch.zeros((), device=next(iter(self._parameters.values())).device)
         self.steps = 0
         """Steps begun so far."""
+
+    def begin_step(self) -> None:
+        """Begin the next step, in which each parameter is moved once."""
+        self._steps_before.fill_(self.steps)
+        self.steps += 1
 
     def step(self, gradients: Mapping[str, Tensor], head: int | None = None) -> None:
         """Move the parameters that `gradients` names, or one head's part of them, in the step that was begun last."""
@@ -30,7 +36,7 @@ class Adam:
             first,
             second,
             [],
-            [torch.tensor(float(self.steps - 1), device=value.device) for value in parameters],
+            [self._steps_before.clone() for _ in parameters],
             fused=True,
             amsgrad=False,
             beta1=0.9,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from bootdqn.exploration.registry import parse_strategy_from
-from bootdqn.exploration.strategies import format_strategy
+from bootdqn.exploration.strategies import LARGEST_TEMPERATURE, SMALLEST_TEMPERATURE, format_strategy
 
 LossKind = Literal["squared", "huber"]
 Engine = Literal["auto", "fused", "autograd"]
@@ -53,8 +53,8 @@ class ActorConfig:
             raise ValueError(f"--epsilon-steps must be at least 1, got {self.epsilon_steps}")
         if not 0 <= self.info_bonus < float("inf"):
             raise ValueError(f"--info-bonus must be finite and not negative, got {self.info_bonus}")
-        if not 0 < self.info_temperature < float("inf"):
-            raise ValueError(f"--info-temperature must be positive and finite, got {self.info_temperature}")
+        if not SMALLEST_TEMPERATURE <= self.info_temperature <= LARGEST_TEMPERATURE:
+            raise ValueError(f"--info-temperature must be between 1e-37 and 1e38, got {self.info_temperature}")
         if self.info_temperature != 1 and not self.info_bonus:
             raise ValueError("--info-temperature belongs to --info-bonus")
 

@@ -104,8 +104,8 @@ class AutogradLearner:
     def update_target(self) -> None:
         """Move the target networks towards the online ones, all the way unless the configuration says otherwise."""
         with torch.no_grad():
-            for name, target in self._target.learned().items():
-                target.lerp_(self._working.learned()[name], self._config.target_rate)
+            for target, working in zip(self._target.learned().values(), self._working.learned().values(), strict=True):
+                target.lerp_(working, self._config.target_rate)
 
     def get_state(self) -> dict[str, Array]:
         """Return online, target and prior parameters, Adam's two moments and its step count."""
@@ -133,7 +133,7 @@ class AutogradLearner:
 
         What all heads share is looked at last: a head's gradient goes on into it, and the head is to blame.
         """
-        self._adam.steps += 1
+        self._adam.begin_step()
         for name, layer in self._layers_learned_by_head.items():
             for head, gradient in enumerate(layer.weight_gradients()):
                 refuse_infinite(f"gradient of {name}", gradient.sum()[None], first_head=head)

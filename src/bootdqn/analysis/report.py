@@ -116,14 +116,20 @@ def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], asid
         ]
         shown, largest = looks(result.variant for result in group), max(result.size for result in group)
         curves = deep_sea.regret_curves((run for run in runs if run.config.get("max_episodes") == cap), largest)
+        curves = {variant: curve for variant, curve in _without(curves, aside).items() if variant in shown}
         if curves and len(curves) <= MOST_CURVES:
-            curves = {variant.without(*aside): curve for variant, curve in curves.items()}
             figure = deep_sea_figures.running_regret(curves, shown, largest)
             caption = "The fraction of bad episodes so far, a line for each run whose records are here."
             parts.append(content.figure(f"deep-sea-regret{suffix}", figure, caption))
         parts.append(content.table(bsuite_score.score_table(group, f"bsuite-score{suffix}")))
         parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
+
+
+def _without(curves: dict[Variant, list[list[float]]], aside: dict[str, Any]) -> dict[Variant, list[list[float]]]:
+    """Return the curves of variants that have the settings said `aside`, named without them."""
+    of_these = {variant: curve for variant, curve in curves.items() if set(aside.items()) <= set(variant.settings)}
+    return {variant.without(*aside): curve for variant, curve in of_these.items()}
 
 
 def _figures_by_size(content: Content, group: list[Result], suffix: str) -> Iterator[str]:

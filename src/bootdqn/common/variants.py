@@ -49,7 +49,7 @@ class Variant:
     @property
     def plain(self) -> bool:
         """Whether it is nothing but one of the strategies that have a name of their own."""
-        return not self.settings and not family(self.strategy)[1]
+        return not self.without(*_WHERE_FROM).settings and not family(self.strategy)[1]
 
 
 @dataclass(frozen=True)

@@ -56,14 +56,15 @@ class GymConfig:
         known = imported_environments()
         if missing := [f"--import {module}" for module in self.imports if module not in known]:
             raise CodeNotImportedError(*missing)
-        module, colon, name = self.env_id.partition(":")
-        if colon and module not in known:
-            raise ValueError(f"--env-id {self.env_id} would import a module; write --import {module} --env-id {name}")
+        for env_id in (self.env_id, self.options.get("env_id")):  # there are environments that wrap one of another name
+            module, colon, name = str(env_id).partition(":")
+            if colon and module not in known:
+                raise ValueError(f"--env-id {env_id} would import a module; write --import {module} --env-id {name}")
 
     @property
     def label(self) -> str:
         """What tells this environment from its like, in a word."""
-        return self.env_id
+        return " ".join([self.env_id, *self.env_options])
 
     @property
     def total_frames(self) -> int:

@@ -27,7 +27,10 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
         own = "--import MODULE imports a module that registers one"
         raise UsageError(f"--env-id {config.env_id}: {str(error).rstrip('.')}{hint}; {own}") from error
     except TypeError as error:
-        raise UsageError(f"--env-id {config.env_id} does not take these --env-options: {error}") from error
+        if "'render_mode'" in str(error):
+            raise UsageError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
+        blamed = "does not take these --env-options" if config.env_options else "cannot be made"
+        raise UsageError(f"--env-id {config.env_id} {blamed}: {error}") from error
     except Exception as error:
         raise UsageError(f"--env-id {config.env_id} cannot be made: {type(error).__name__}: {error}") from error
     observations = environment.observation_space

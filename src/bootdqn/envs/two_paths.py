@@ -78,7 +78,7 @@ class TwoPaths(gym.Env[int, int]):
         self.action_space = gym.spaces.Discrete(2)  # type: ignore[assignment]
         self._short = short
         self._long = long
-        self._forward = np.random.default_rng(mapping_seed).integers(2, size=1 + short + long).tolist()
+        self._forward = np.random.default_rng(operator.index(mapping_seed)).integers(2, size=1 + short + long).tolist()
         self._position = 0  # the fork; the short path lies below it, the long one above
         self._steps_left = 0
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bootdqn.common.algorithms import algorithm, on_atari
-from bootdqn.common.variants import label, nameless, variant_of
+from bootdqn.common.variants import is_dqn, label, nameless, variant_of
 from bootdqn.experiments.cost import longest_steps
 from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
@@ -95,7 +95,8 @@ def label_of(planned: PlannedRun) -> str:
     variant = variant.without(*nameless(variant))
     if kind == "deep-sea":
         return f"{label(variant)}, N = {config.env.label}, seed {config.run.seed}"
-    name = label(variant.without("num_heads"), on_atari if kind == "atari" else algorithm)
+    heads_apart = variant if is_dqn(variant) else variant.without("num_heads")
+    name = label(heads_apart, on_atari if kind == "atari" else algorithm)
     return f"{name}, {config.env.label}, K = {config.network.num_heads}, seed {config.run.seed}"
 
 

@@ -164,6 +164,8 @@ def _from_content(name: str, content: Any, *, smoke: bool) -> Sweep:
 
 
 def _checked(sweep: Sweep) -> Sweep:
+    if not isinstance(sweep.axes, dict):
+        raise UsageError(f"sweep {sweep.name}: [axes] must be a table of lists, got {sweep.axes!r}")
     for key, values in sweep.axes.items():
         if not isinstance(values, list) or not values:
             raise UsageError(f"sweep {sweep.name}: axis {key} must be a list of values, got {values!r}")

@@ -15,6 +15,9 @@ from bootdqn.exploration.information import Reduction, check_reduction, evoi, ga
 from bootdqn.exploration.parameters import format_value, parse_value
 from bootdqn.exploration.voting import VoteRule, tally, vote
 
+SMALLEST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-37, 1e38
+"""What single precision can divide by."""
+
 
 class Strategy(Protocol):
     """What the agent needs of a strategy. The parameters are the fields of a frozen dataclass."""
@@ -148,8 +151,8 @@ class Boltzmann(Strategy):
 
     def __post_init__(self) -> None:
         _require_finite(temperature=self.temperature)
-        if self.temperature <= 0:
-            raise ValueError(f"temperature must be positive, got {self.temperature}")
+        if not SMALLEST_TEMPERATURE <= self.temperature <= LARGEST_TEMPERATURE:
+            raise ValueError(f"temperature must be between 1e-37 and 1e38, got {self.temperature}")
 
     def scores(self, q: Array, head: int | Array) -> Array:
         """Return `log softmax(q[h] / temperature)`, the log-probability of every action."""

@@ -188,7 +188,7 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
         CodeNotImportedError: It needs code of the user's own; all the flags that ask for it are named.
     """
     kind = flat.get("environment")
-    if kind not in DEFAULTS:
+    if not isinstance(kind, str) or kind not in DEFAULTS:
         raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
     default = DEFAULTS[kind]
     remaining = {key: value for key, value in flat.items() if key != "environment"}

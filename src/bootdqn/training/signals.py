@@ -1,6 +1,7 @@
 """Stopping on request: a signal asks, the same one again insists."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -34,8 +35,12 @@ def stop_on_signal() -> Iterator[StopRequest]:
     """Note SIGINT and SIGTERM instead of dying of them; the same one a second time raises an InsistedError at once.
 
     One of each is one request: Ctrl-C in a terminal reaches a worker directly, and then again as its parent's SIGTERM.
+    Outside of the main thread, where Python handles no signals, no request ever comes.
     """
     request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
 
     def note(number: int, _frame: FrameType | None) -> None:
         if request.signal_number == number:

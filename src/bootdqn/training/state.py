@@ -80,7 +80,7 @@ def set_state(run: Run, state: State) -> list[str]:
             observations=_like(loop["observations"], position.observations),
             lengths=_like(loop["lengths"], position.lengths),
             returns=_like(loop["returns"], position.returns),
-            bonuses=_like(loop["bonuses"], position.bonuses),
+            bonuses=_like(loop.get("bonuses", position.bonuses), position.bonuses),  # there was none once
         )
         run.records.set_state(values["records"])
         run.goal.set_state(values["goal"])
