@@ -65,3 +65,12 @@ def test_unsolved_sizes_are_marked_above_the_cap_and_the_furthest_solved_one_is_
 def test_a_variant_that_solves_nothing_got_nowhere():
     (axes,) = frontiers(results([Variant("gain")], (30, 40))).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["BootDQN-Gain: nowhere"]
+
+
+def test_every_panel_shows_all_sizes_and_means_whoever_is_drawn_first():
+    late = results([Variant("greedy")], (30,), solved_up_to=0)
+    early = results([*SCALES, *PRIORS], (10, 30), solved_up_to=30)
+    for axes in frontiers(late + early).axes:
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        assert left < 10 < 30 < right
+        assert low < 100 < 1000 < high

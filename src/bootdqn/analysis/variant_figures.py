@@ -17,6 +17,7 @@ from bootdqn.common.variants import Look, Variant, is_dqn, looks
 PANELS_IN_A_ROW = 3
 LANE = 1.16
 """Unsolved runs stand above the cap, each variant's in a lane this factor above the one before."""
+MOST_TICKS = 8
 MOST_SIZES = 4
 """Of the figure of ablations."""
 
@@ -98,12 +99,11 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
     axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
     for number, (variant, look) in enumerate(shown.items()):
         mine = [cell for cell in groups if cell.variant == variant]
-        sizes = [cell.size for cell in mine]
         means = [cell.mean if cell.solved else np.nan for cell in mine]
         furthest = frontier(mine)
-        told = f"{look.label}: {'nowhere' if furthest is None else f'to N = {furthest}'}"
-        axes.plot(sizes, means, color=look.colour, linestyle=look.line, marker=look.marker, markersize=4.5,
-                  linewidth=1.6, label=told)  # fmt: skip
+        told = f"{look.label}: {'no size solved' if furthest is None else f'to N = {furthest}'}"
+        axes.plot([cell.size for cell in mine], means, color=look.colour, linestyle=look.line, marker=look.marker,
+                  markersize=4.5, linewidth=1.6, label=told)  # fmt: skip
         bounds = [(cell.size, cell.mean) for cell in mine if cell.solved and cell.censored]
         axes.plot([x for x, _ in bounds], [y for _, y in bounds], color=look.colour, linestyle="none",
                   marker=look.marker, markersize=4.5, markerfacecolor="white")  # fmt: skip
@@ -116,7 +116,11 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
             mean = next(cell.mean for cell in mine if cell.size == furthest)
             axes.scatter(furthest, mean, s=120, facecolors="none", edgecolors=look.colour, linewidths=1.4, zorder=4)
     axes.set_yscale("log")
-    axes.set_ylim(top=cap * LANE ** (lanes + 1))
+    axes.set_ylim(0.8 * min(cell.mean for cell in groups), cap * LANE ** (lanes + 1))
+    sizes = sorted({cell.size for cell in groups})
+    axes.set_xlim(sizes[0] - 2, sizes[-1] + 2)
+    if len(sizes) <= MOST_TICKS:
+        axes.set_xticks(sizes)
     axes.set_yticks(_ticks(axes.get_ylim()[0], cap))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_minor_locator(NullLocator())
