@@ -29,7 +29,7 @@ from bootdqn.training.signals import stop_on_signal
 
 LOOK_EVERY_SECONDS = 1.0
 STOP_WITHIN_SECONDS = 120.0
-PROBE_SECONDS = 60.0
+PROBE_SECONDS = 180.0
 CONNECT_SECONDS = 5.0
 
 
