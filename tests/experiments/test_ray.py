@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.xdist_group("ray"),
 ]
 OFTEN = SavingConfig(checkpoint_every_steps=200)
-LONG = {"environment": "deep-sea", "size": 10, "max_episodes": 600, "stop_when_solved": False, "strategy": "greedy"}
+LONG = {"environment": "deep-sea", "size": 10, "max_episodes": 450, "stop_when_solved": False, "strategy": "greedy"}
 
 
 @pytest.fixture(scope="module")
