@@ -245,6 +245,15 @@ class Sweep:
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
 
 
+def _check_play(episodes: int, max_steps: int, seed: int) -> None:
+    """Raise a ValueError unless these flags say how much to play."""
+    for flag, value in (("--episodes", episodes), ("--max-steps", max_steps)):
+        if value < 1:
+            raise ValueError(f"{flag} must be at least 1, got {value}")
+    if seed < 0:
+        raise ValueError(f"--seed must not be negative, got {seed}")
+
+
 @dataclass(frozen=True)
 class Evaluate:
     """Let the heads of a run vote, and tell the scores."""
@@ -264,11 +273,7 @@ class Evaluate:
     own: Flat[OwnCode] = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "max_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
-        if self.seed < 0:
-            raise ValueError(f"--seed must not be negative, got {self.seed}")
+        _check_play(self.episodes, self.max_steps, self.seed)
         if self.video and self.video.suffix not in (".mp4", ".gif"):
             raise ValueError(f"--video must be an .mp4 or a .gif file, got {self.video}")
 
@@ -343,11 +348,7 @@ class Inspect:
     own: Flat[OwnCode] = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "max_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
-        if self.seed < 0:
-            raise ValueError(f"--seed must not be negative, got {self.seed}")
+        _check_play(self.episodes, self.max_steps, self.seed)
         if self.out.suffix != ".html":
             raise ValueError(f"--out must be an .html file, got {self.out}")
         if self.figure and self.figure.suffix not in (".png", ".svg", ".pdf"):
