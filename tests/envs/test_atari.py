@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from ale_py import roms
 from gymnasium.utils import seeding
-from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics
+from gymnasium.wrappers import FrameStackObservation
 
 from bootdqn.common.errors import UsageError
-from bootdqn.envs.atari import effective_settings, get_atari_state, make_atari, set_atari_state
+from bootdqn.envs.atari import effective_settings, make_atari
 from bootdqn.envs.atari_config import GAMES, AtariConfig
 
 PAPER_GAMES = ["Gravitar", "Solaris", "Private Eye", "Venture", "Alien", "Hero"]
@@ -288,11 +288,11 @@ def test_losing_a_life_ends_the_episode_only_on_request():
 RESUME = """
 import pickle, sys
 from pathlib import Path
-from test_atari import make_atari, play, set_atari_state
+from test_atari import make_atari, play
 
 for config, state in pickle.loads(Path(sys.argv[1]).read_bytes()):
     env = make_atari(config)
-    set_atari_state(env, state)
+    env.set_state(state)
     print(*play(env, seed=9, steps=300))
 """
 
@@ -310,7 +310,7 @@ def stopped_games():
         env.reset(seed=21)
         for _ in range(2):
             play(env, seed=1, steps=rng.integers(10, 60))
-            games.append((config, get_atari_state(env), play(env, seed=9, steps=300)))
+            games.append((config, env.get_state(), play(env, seed=9, steps=300)))
     return games
 
 
@@ -329,8 +329,8 @@ def test_a_stopped_game_plays_on_in_an_environment_that_is_in_use(stopped_games)
         env = make_atari(config)
         env.reset(seed=5)
         play(env, seed=6, steps=7)
-        set_atari_state(env, state)
-        assert get_atari_state(env) == state
+        env.set_state(state)
+        assert env.get_state() == state
         assert play(env, seed=9, steps=300) == expected
 
 
@@ -347,7 +347,7 @@ def test_a_game_stopped_before_or_after_an_episode_plays_on():
 
     def copy_of(env):
         other = make_atari(config)
-        set_atari_state(other, get_atari_state(env))
+        other.set_state(env.get_state())
         return other
 
     other = copy_of(env)  # nothing has begun, and no seed was given
@@ -366,19 +366,11 @@ def test_a_game_stopped_before_or_after_an_episode_plays_on():
 def test_a_state_of_other_settings_is_refused(stopped_games):
     config, state, _ = stopped_games[0]
     with pytest.raises(ValueError, match="make the environment with the settings it was saved with"):
-        set_atari_state(make_atari(replace(config, frame_skip=3)), state)
-    set_atari_state(make_atari(replace(config, clip_rewards=False, total_frames=1)), state)  # the same game
+        make_atari(replace(config, frame_skip=3)).set_state(state)
+    make_atari(replace(config, clip_rewards=False, total_frames=1)).set_state(state)  # the same game
 
 
 def test_an_episode_that_comes_out_differently_is_reported_with_the_versions_it_needs(stopped_games):
     config, state, _ = stopped_games[1]
     with pytest.raises(UsageError, match=f"came out differently: install .*ale_py {ale_py.__version__}"):
-        set_atari_state(make_atari(config), state | {"actions": state["actions"][:-1]})
-
-
-def test_the_state_is_found_under_other_wrappers_and_only_where_there_is_one():
-    env = RecordEpisodeStatistics(make_atari(AtariConfig("Pong")))
-    env.reset(seed=0)
-    assert get_atari_state(env)["start"] == {"seed": 0}
-    with pytest.raises(TypeError, match="only a game made by make_atari"):
-        get_atari_state(gymnasium.make("CartPole-v1"))
+        make_atari(config).set_state(state | {"actions": state["actions"][:-1]})

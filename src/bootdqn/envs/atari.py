@@ -92,16 +92,6 @@ def effective_settings(config: AtariConfig) -> dict[str, Any]:
     }
 
 
-def get_atari_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
-    """Return the state of a game that `make_atari` made, whatever it is wrapped in: see `AtariGame.get_state`."""
-    return _game_within(env).get_state()
-
-
-def set_atari_state(env: gymnasium.Env[Any, Any], state: dict[str, Any]) -> None:
-    """Go on exactly where `get_atari_state` was called: see `AtariGame.set_state`."""
-    _game_within(env).set_state(state)
-
-
 class NewestFrame(AtariPreprocessing):
     """`AtariPreprocessing` without the maximum over two frames, which it has no switch for.
 
@@ -221,14 +211,6 @@ class AtariGame(FrameStackObservation[Frames, int, Frames]):
         settings = asdict(self.config)
         del settings["clip_rewards"], settings["total_frames"]  # the game is the same whatever they are
         return settings
-
-
-def _game_within(env: gymnasium.Env[Any, Any]) -> AtariGame:
-    while not isinstance(env, AtariGame):
-        if not isinstance(env, gymnasium.Wrapper):
-            raise TypeError(f"only a game made by make_atari has this state, got {env}")
-        env = env.env
-    return env
 
 
 def _import_ale() -> ModuleType:
