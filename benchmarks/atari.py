@@ -1,9 +1,9 @@
 """Frames a second of Atari training: this program against a plain implementation, alternating in one run.
 
 The plain one is what public implementations do: a Python loop over `nn.Sequential` heads, float32, PyTorch's Adam as
-it comes, whole stacks in a ring buffer. Both play real Gravitar, act, store, sample and update once in four steps, with
-the paper's settings (K = 10, batch 32, 18 actions) and the same number of threads, each in a process of its own: how a
-process manages memory is part of its speed.
+it comes, whole stacks in a ring buffer. Both play real Gravitar, act by EVOI, which asks every head, store, sample and
+update once in four steps, with the paper's settings (K = 10, batch 32, 18 actions) and the same number of threads, each
+in a process of its own: how a process manages memory is part of its speed.
 
     python benchmarks/atari.py
     python benchmarks/atari.py --rounds 3 --steps 40 --heads 2 6 10 12
@@ -28,6 +28,7 @@ from torch import nn
 
 from bootdqn.envs.config import AtariConfig
 from bootdqn.envs.make import make_environment
+from bootdqn.exploration.information import evoi
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.loop import make_parts, train
 from bootdqn.training.threads import pinned_threads
@@ -40,7 +41,7 @@ PLAIN = "plain"
 
 
 class PlainAgent:
-    """Bootstrapped DQN with one module for each head and a loop over them."""
+    """BootDQN-EVOI with one module for each head and a loop over them."""
 
     def __init__(self, num_heads: int, num_actions: int) -> None:
         self.torso = nn.Sequential(
@@ -54,10 +55,11 @@ class PlainAgent:
         self.optimizer = torch.optim.Adam([*self.torso.parameters(), *self.heads.parameters()], lr=1e-4)
 
     def act(self, observation: np.ndarray, head: int) -> int:
-        """Return the greedy action of one head."""
+        """Return the action that is best by one head's values and EVOI."""
         with torch.no_grad():
             features = self.torso(torch.from_numpy(observation[None]).float() / 255)
-            return int(self.heads[head](features).argmax())
+            q = torch.cat([each(features) for each in self.heads])
+        return int((q[head] + evoi(q)).argmax())
 
     def update(self, batch: tuple[torch.Tensor, ...]) -> None:
         """Take one double-DQN step of every head."""
