@@ -38,20 +38,26 @@ def data_of(page):
     return json.loads(re.search(r'type="application/json">(.*?)</script>', page.read_text(), re.DOTALL).group(1))
 
 
-@pytest.mark.parametrize("strategy", ["greedy", "evoi:reduce=sum", "evoi", "gain", "ucb", "ids"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["greedy", "evoi:reduce=sum", "evoi", "evoi:scale=7", "gain", "gain:scale=5", "ucb", "ucb:scale=3", "ids"],
+)
 def test_the_numbers_shown_are_those_of_the_formulas_on_the_recorded_values(deep_sea, strategy):
     player = Player(deep_sea, strategy=strategy)
     recording = player.record(episodes=2, max_steps=100, seed=3, head=None)
-    reduce = "mean" if strategy == "evoi" else "sum"
+    name, scale = strategy.split(":")[0], float([*strategy.split("scale="), "1"][1])
+    reduce = "mean" if strategy in ("evoi", "evoi:scale=7") else "sum"
     assert len(recording.steps) == 12
     for step, shown in zip(recording.steps, page_data(recording, [])["steps"], strict=True):
         q, head = step.q, step.head
         assert np.allclose(shown["q"], q, atol=10**-DIGITS)
-        assert np.allclose(shown["gain"], bootdqn.gain(q)[head], atol=10**-DIGITS)
-        assert np.allclose(shown["evoi"], bootdqn.evoi(q, reduce=reduce), atol=10**-DIGITS)
+        assert np.allclose(shown["gain"], bootdqn.gain(q)[head] * (scale if name == "gain" else 1), atol=10**-DIGITS)
+        of_all = bootdqn.evoi(q, reduce=reduce) * (scale if name == "evoi" else 1)
+        assert np.allclose(shown["evoi"], of_all, atol=10**-DIGITS)
         assert shown["action"] == int(bootdqn.parse_strategy(strategy).select(q, head))
-        names = ("greedy", "ucb", "gain", f"evoi:reduce={reduce}")
-        chosen = [int(bootdqn.parse_strategy(name).select(q, head)) for name in names]
+        compared = ("greedy", "ucb", "gain", f"evoi:reduce={reduce}")
+        own = [strategy if one.split(":")[0] == name else one for one in compared]
+        chosen = [int(bootdqn.parse_strategy(one).select(q, head)) for one in own]
         assert list(shown["choices"]) == [*chosen, int(bootdqn.vote(q))]
         assert (shown["flip"] is not None) == (shown["action"] != int(np.argmax(q[head])))
 
@@ -68,6 +74,16 @@ def test_a_flip_is_told_with_its_numbers(deep_sea):
         bonus = bootdqn.evoi(step.q, reduce="sum")[step.action]
         assert f"Head {step.head} alone would do" in shown["flip"]
         assert f"EVOI adds {bonus:.3g} to it" in shown["flip"]
+
+
+@pytest.mark.parametrize("strategy", ["gain:scale=20", "evoi:reduce=sum,scale=0.5"])
+def test_the_numbers_of_a_flip_lead_to_what_was_done(deep_sea, strategy):
+    recording = Player(deep_sea, strategy=strategy).record(episodes=20, max_steps=200, seed=0, head=None)
+    sentences = [shown["flip"] for shown in page_data(recording, [])["steps"] if shown["flip"]]
+    assert sentences
+    for sentence in sentences:
+        alone, done, added, to_the_other = (float(x) for x in re.findall(r"(?:Q|adds|and) (-?[\d.e-]*\d)", sentence))
+        assert done + added >= alone + to_the_other - 2e-3 * abs(alone)
 
 
 def test_a_flip_by_chance_is_told_with_its_probabilities_and_not_as_information(deep_sea, tmp_path):

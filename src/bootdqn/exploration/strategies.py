@@ -78,7 +78,11 @@ class Gain(Strategy):
 
     def scores(self, q: Array, head: int | Array) -> Array:
         """Return `q[h, a] + scale * gain[h, a]`."""
-        return of_head(q + self.scale * gain(q), head)
+        return of_head(q, head) + self.bonus(q, head)
+
+    def bonus(self, q: Array, head: int | Array) -> Array:
+        """Return what is added to the active head's Q-values (..., A)."""
+        return self.scale * of_head(gain(q), head)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,11 @@ class Evoi(Strategy):
 
     def scores(self, q: Array, head: int | Array) -> Array:
         """Return `q[h, a] + scale * evoi(a)`."""
-        return of_head(q, head) + self.scale * evoi(q, self.reduce)
+        return of_head(q, head) + self.bonus(q)
+
+    def bonus(self, q: Array) -> Array:
+        """Return what is added to the active head's Q-values (..., A)."""
+        return self.scale * evoi(q, self.reduce)
 
 
 @dataclass(frozen=True)

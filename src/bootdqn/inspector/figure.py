@@ -47,21 +47,15 @@ def _show(axes: Axes, step: Step, recording: Recording) -> None:
 def _bars(axes: Axes, step: Step, recording: Recording) -> None:
     found = recording.opinions(step)
     x = np.arange(len(step.names))
-    low, high = (
-        float(step.q.min()),
-        float(max(step.q.max(), (found.own + found.gain).max(), (found.own + found.evoi).max())),
-    )
-    base = min(0.0, low)
+    low = float(step.q.min())
+    high = float(max(step.q.max(), (found.own + found.gain).max(), (found.own + found.evoi).max()))
+    if 0 < low < high / 2:
+        low = 0.0
+    floor = 0.0 if low <= 0 <= high else low
     colours = {"gain": algorithm("gain").colour, "EVOI": algorithm("evoi:reduce=sum").colour}
     for (label, extra), shift in zip((("gain", found.gain), ("EVOI", found.evoi)), (-0.2, 0.2), strict=True):
-        axes.bar(
-            x + shift,
-            found.own - base,
-            0.36,
-            bottom=base,
-            color="#b8c4d6",
-            label="Q of the head" if shift < 0 else None,
-        )
+        label_of_q = "Q of the head" if shift < 0 else None
+        axes.bar(x + shift, found.own - floor, 0.36, bottom=floor, color="#b8c4d6", label=label_of_q)
         axes.bar(x + shift, extra, 0.36, bottom=found.own, color=colours[label], label=label)
         axes.axhline(float((found.own + extra).max()), color=colours[label], linestyle="--", linewidth=1)
     for values in step.q:
@@ -71,4 +65,4 @@ def _bars(axes: Axes, step: Step, recording: Recording) -> None:
     axes.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
     axes.set_ylabel("value")
     axes.set_title(f"head {step.head} did {step.names[step.action]}", fontsize=9)
-    axes.legend(frameon=False, fontsize=8)
+    axes.figure.legend(loc="outside upper right", ncols=3, frameon=False, fontsize=8)

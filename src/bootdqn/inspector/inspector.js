@@ -173,7 +173,7 @@ function setUpMaps() {
 }
 
 byId("title").textContent = `${data.title}: why it chose that action`;
-byId("about").textContent = `Strategy ${data.strategy}; EVOI by ${data.reduce} over ${steps[0].q.length} heads; weights after ${data.weightsStep.toLocaleString("en")} steps.`;
+byId("about").textContent = `Strategy ${data.strategy}; ${steps[0].q.length} heads; bars: Q, ${data.bars}; weights after ${data.weightsStep.toLocaleString("en")} steps.`;
 byId("legend").textContent = `Grey bars: Q of the active head; on top its gain (green) and EVOI (orange), dashed at their highest. Dots: every head, the active one larger; line: their mean. ${data.methods.map((m) => `${SHAPES[NAMES[m]]} ${m}`).join(", ")}.`;
 byId("scrub").max = steps.length - 1;
 byId("scrub").addEventListener("input", (event) => show(Number(event.target.value)));

@@ -7,7 +7,6 @@ import numpy as np
 
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.exploration.information import evoi
 from bootdqn.exploration.voting import vote_counts
 from bootdqn.inspector.recording import Player, snapshots
 
@@ -22,7 +21,7 @@ class Maps(NamedTuple):
     visits: Array
     """How many of the episodes came by."""
     evoi: Array
-    """The largest EVOI of the two actions."""
+    """The larger EVOI of the two actions, times the scale."""
     votes: Array
     """The share of heads that want to go right."""
 
@@ -47,7 +46,7 @@ def _maps(player: Player, seed: int) -> Maps:
     return Maps(
         step=player.step,
         visits=_visits(player, q, seed).reshape(size, size),
-        evoi=evoi(q, reduce=player.reduce).max(axis=-1).reshape(size, size),
+        evoi=player.compared.evoi.bonus(q).max(axis=-1).reshape(size, size),
         votes=share[np.arange(size * size), right].reshape(size, size),
     )
 

@@ -15,7 +15,7 @@ from bootdqn.common.files import write_text_atomically
 from bootdqn.common.specs import Array
 from bootdqn.exploration.strategies import parse_strategy
 from bootdqn.inspector.maps import Maps
-from bootdqn.inspector.recording import METHODS, Recording, Step
+from bootdqn.inspector.recording import METHODS, Compared, Recording, Step
 
 _HERE = Path(__file__).parent
 DIGITS = 5
@@ -42,7 +42,7 @@ def page_data(recording: Recording, maps: list[Maps]) -> dict[str, Any]:
     return {
         "title": recording.title,
         "strategy": recording.strategy,
-        "reduce": recording.reduce,
+        "bars": _bars(recording.compared),
         "weightsStep": recording.weights_step,
         "methods": METHODS,
         "colours": {
@@ -65,8 +65,6 @@ def flip_sentence(recording: Recording, step: Step) -> str:
     """Say with the numbers how information, or the draw of an action, changed the choice."""
     found = recording.opinions(step)
     alone = found.choices[0]
-    bonus = found.gain if recording.strategy.startswith("gain") else found.evoi
-    word = "gain" if recording.strategy.startswith("gain") else "EVOI"
     text = (
         f"Head {step.head} alone would do {step.names[alone]} (Q {found.own[alone]:.3g}). It did "
         f"{step.names[step.action]} (Q {found.own[step.action]:.3g})"
@@ -74,9 +72,21 @@ def flip_sentence(recording: Recording, step: Step) -> str:
     if recording.drawn:
         probability = np.exp(parse_strategy(recording.strategy).scores(step.q, step.head))
         return f"{text}: drawn with probability {probability[step.action]:.3g}, the other has {probability[alone]:.3g}."
-    if recording.strategy.split(":")[0] in ("gain", "evoi"):
+    bonuses = {"gain": ("gain", found.gain), "evoi": ("EVOI", found.evoi)}
+    if (name := parse_strategy(recording.strategy).name) in bonuses:
+        word, bonus = bonuses[name]
         return f"{text}: {word} adds {bonus[step.action]:.3g} to it, and {bonus[alone]:.3g} to the other."
     return text + "."
+
+
+def _bars(compared: Compared) -> str:
+    """Say what is put on top of the Q-values."""
+    gain, evoi = compared.gain, compared.evoi
+    return f"gain{_times(gain.scale)} and EVOI by {evoi.reduce} over heads{_times(evoi.scale)}"
+
+
+def _times(scale: float) -> str:
+    return "" if scale == 1 else f" times {scale:g}"
 
 
 def _step(recording: Recording, step: Step) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
 from bootdqn.envs.config import DeepSeaConfig
 from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
-from bootdqn.exploration.information import evoi, gain
 from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Strategy, Ucb, parse_strategy
 from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.training.config import TrainConfig
@@ -43,6 +42,14 @@ class Step:
     """What the actions are called here."""
 
 
+class Compared(NamedTuple):
+    """The strategies whose choices are shown, beside the active head's own and the vote."""
+
+    ucb: Ucb
+    gain: Gain
+    evoi: Evoi
+
+
 @dataclass(frozen=True)
 class Opinions:
     """What follows from the Q-values of one step."""
@@ -50,9 +57,9 @@ class Opinions:
     own: Array
     """(A,): the active head's Q-values."""
     gain: Array
-    """(A,): its gain."""
+    """(A,): what its gain, times the scale, adds to them."""
     evoi: Array
-    """(A,)"""
+    """(A,): what EVOI, times the scale, adds to them."""
     mean: Array
     """(A,): the ensemble's mean."""
     choices: tuple[int, ...]
@@ -67,14 +74,13 @@ class Recording:
 
     title: str
     strategy: str
-    reduce: str
-    """How EVOI is reduced over heads: the run's own way, or its environment's."""
+    compared: Compared
     weights_step: int
     steps: list[Step]
 
     def opinions(self, step: Step) -> Opinions:
         """Return what the formulas make of a step's Q-values."""
-        return opinions(step.q, step.head, self.reduce)
+        return opinions(step.q, step.head, self.compared)
 
     @property
     def drawn(self) -> bool:
@@ -86,14 +92,23 @@ class Recording:
         return step.action != int(np.argmax(step.q[step.head]))
 
 
-def opinions(q: Array, head: int, reduce: str) -> Opinions:
+def compared_with(strategy: Strategy, *, on_deep_sea: bool) -> Compared:
+    """Return the strategies to show: the run's own with its parameters, the others as in the paper."""
+    return Compared(
+        ucb=strategy if isinstance(strategy, Ucb) else Ucb(),
+        gain=strategy if isinstance(strategy, Gain) else Gain(),
+        evoi=strategy if isinstance(strategy, Evoi) else Evoi(reduce="sum" if on_deep_sea else "mean"),
+    )
+
+
+def opinions(q: Array, head: int, compared: Compared) -> Opinions:
     """Return what the formulas make of Q-values (K, A)."""
-    strategies: tuple[Strategy, ...] = (Greedy(), Ucb(), Gain(), Evoi(reduce=reduce))  # type: ignore[arg-type]
+    strategies: tuple[Strategy, ...] = (Greedy(), *compared)
     choices = [int(strategy.select(q, head)) for strategy in strategies]
     return Opinions(
         own=q[head],
-        gain=gain(q)[head],
-        evoi=evoi(q, reduce=reduce),  # type: ignore[arg-type]
+        gain=compared.gain.bonus(q, head),
+        evoi=compared.evoi.bonus(q),
         mean=q.mean(axis=0),
         choices=(*choices, int(vote(q))),
         disagreement=float(vote_diversity(q).vote_entropy),
@@ -115,7 +130,7 @@ class Player:
         self.strategy = parse_strategy(strategy or self.config.actor.strategy)
         self.strategy_text = strategy or self.config.actor.strategy
         on_deep_sea = isinstance(self.config.env, DeepSeaConfig)
-        self.reduce = self.strategy.reduce if isinstance(self.strategy, Evoi) else "sum" if on_deep_sea else "mean"
+        self.compared = compared_with(self.strategy, on_deep_sea=on_deep_sea)
         self._env_config = for_evaluation(self.config.env)
         render = None if on_deep_sea else "rgb_array"
         self.environment: Environment = make_environment(self._env_config, render_mode=render)
@@ -156,7 +171,7 @@ class Player:
                     steps.append(Step(episode, active, q, action, float(reward), frame, cell, names))
                     over = terminated or truncated
                     on_step(len(steps))
-        return Recording(self.title, self.strategy_text, self.reduce, self.step, steps)
+        return Recording(self.title, self.strategy_text, self.compared, self.step, steps)
 
     def _shown(self, observation: Any) -> tuple[Array | None, tuple[int, int] | None]:
         if isinstance(self._env_config, DeepSeaConfig):
