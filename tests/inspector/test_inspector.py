@@ -213,6 +213,12 @@ def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
     assert told["mapStep"] == "after 100 steps of training"
 
 
+@pytest.mark.parametrize(("place", "step"), [("#4", 4), ("#6", 0), ("#x", 0)])
+def test_the_address_says_which_step_is_shown(deep_sea, tmp_path, place, step):
+    inspect_run(deep_sea, tmp_path / "page.html")
+    assert f'data-step="{step}"' in opened(tmp_path / "page.html", tmp_path / "profile", place=place)
+
+
 def test_a_page_about_a_game_opens_and_its_name_is_text(game, tmp_path):
     inspect_run(game, tmp_path / "page.html", max_steps=20)
     dom = opened(tmp_path / "page.html", tmp_path / "profile")

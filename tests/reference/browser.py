@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 
-def opened(page, profile, *flags):
-    """Return the document that `page` becomes in a browser with an empty `profile`; a word on the console fails."""
+def opened(page, profile, *flags, place=""):
+    """Return what `page`, at `place`, becomes in a browser with an empty `profile`; a word on the console fails."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no chromium: apt-get install chromium")
@@ -15,7 +15,7 @@ def opened(page, profile, *flags):
     command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     command += ["--enable-logging=stderr", "--window-size=1200,900", f"--user-data-dir={profile}", *flags]
     result = subprocess.run(
-        [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, check=True
+        [*command, "--dump-dom", page.as_uri() + place], capture_output=True, text=True, timeout=120, check=True
     )
     assert "CONSOLE" not in result.stderr, result.stderr
     return result.stdout

@@ -132,6 +132,12 @@ function show(i) {
   const cursor = document.getElementById("cursor");
   cursor.setAttribute("x1", at(now)); cursor.setAttribute("x2", at(now));
   document.body.dataset.step = now;
+  history.replaceState(null, "", `#${now}`);
+}
+
+function showAddressed() {
+  const asked = Number(location.hash.slice(1));
+  show(Number.isInteger(asked) && asked >= 0 && asked < steps.length ? asked : 0);
 }
 
 function move(direction, name = filter) {
@@ -206,4 +212,5 @@ document.addEventListener("keydown", (event) => {
 });
 drawTimeline();
 setUpMaps();
-show(0);
+showAddressed();
+window.addEventListener("hashchange", showAddressed);
