@@ -22,23 +22,25 @@ from bootdqn.analysis.bsuite_score import score_table
 from bootdqn.analysis.claims import Evidence, judged
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.figures import to_png
-from bootdqn.analysis.report import deep_sea_answer
+from bootdqn.analysis.report import deep_sea_answer, said_once
 from bootdqn.analysis.runs import read_runs
 from bootdqn.analysis.tables import Table
 from bootdqn.common.algorithms import algorithm
-from bootdqn.common.variants import label
 from bootdqn.training.config import default_settings
 
 RESULTS = Path(__file__).parent
 DOCS = RESULTS.parent / "docs"
-PAGES = (DOCS / "reproduction.md", DOCS / "what-helps.md", DOCS / "two-paths.md")
+PAGES = (DOCS / "reproduction.md", DOCS / "what-helps.md", DOCS / "two-paths.md", RESULTS.parent / "README.md")
 BLOCK = re.compile(r"<!-- (?P<folder>[a-z0-9-]+) (?P<what>[a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
 ORDER = ("greedy", "gain", "evoi")
-DEEP_SEA_FIGURES: dict[str, Callable[[list[Result]], Figure]] = {
-    "deep-sea": deep_sea_figures.episodes_to_solve,
-    "deep-sea-small": deep_sea_figures.episodes_to_solve,
-    "deep-sea-ablation": variant_figures.ablation,
-    "deep-sea-frontier": variant_figures.frontiers,
+EPISODES = (deep_sea_figures.episodes_to_solve, deep_sea_figures.EPISODES_CAPTION)
+ABLATION = (variant_figures.ablation, variant_figures.ABLATION_CAPTION)
+FRONTIERS = (variant_figures.frontiers, variant_figures.FRONTIERS_CAPTION)
+FIGURES: dict[str, tuple[Callable[[list[Result]], Figure], str]] = {
+    "deep-sea": EPISODES,
+    "deep-sea-small": EPISODES,
+    "deep-sea-ablation": ABLATION,
+    "deep-sea-frontier": FRONTIERS,
 }
 
 
@@ -65,7 +67,7 @@ def block(found: re.Match[str]) -> str:
     """Return what belongs into one block."""
     folder, what = found["folder"], found["what"]
     if what == "figure":
-        return f"![{folder}](images/reproduction-{folder}.png)"
+        return f"![{folder}](images/reproduction-{folder}.png)\n\n*{FIGURES[folder][1]}*"
     if (folder, what) == ("all", "claims"):
         return claims().to_markdown()
     writers: dict[str, Callable[[str], str]] = {
@@ -108,17 +110,18 @@ def score(folder: str) -> str:
 
 
 def evaluations(played: list[Played]) -> Table:
-    """Return every evaluation of Atari runs, one row a run."""
+    """Return every evaluation of Atari runs, one row a run, named without the settings that all have in common."""
+    played, _ = said_once(played)
     rows = [
         (
             run.game,
-            label(run.variant),
+            atari.name_of(run.variant),
             str(run.seed),
             f"{run.frames[-1]:,}",
             ", ".join(f"{value:g}" for value in run.scores),
             ", ".join(f"{value:.2f}" for value in run.diversity["vote_entropy"]),
         )
-        for run in sorted(played, key=lambda run: (run.game, label(run.variant), run.seed))
+        for run in sorted(played, key=lambda run: (run.game, atari.name_of(run.variant), run.seed))
     ]
     columns = ("game", "algorithm", "seed", "frames", "score of each evaluation", "vote entropy (nats)")
     return Table("evaluations", "Evaluations", columns, rows, text_columns=("game", "algorithm"))
@@ -176,7 +179,7 @@ def figures(page: str) -> Iterator[tuple[Path, bytes]]:
     for found in BLOCK.finditer(page):
         if found["what"] == "figure":
             folder = found["folder"]
-            yield DOCS / f"images/reproduction-{folder}.png", to_png(DEEP_SEA_FIGURES[folder](deep_sea_results(folder)))
+            yield DOCS / f"images/reproduction-{folder}.png", to_png(FIGURES[folder][0](deep_sea_results(folder)))
 
 
 def main() -> int:

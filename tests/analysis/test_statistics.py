@@ -53,7 +53,7 @@ def test_intervals_hold_the_mean_and_are_the_same_every_time():
     assert interval_of_mean([1.0, 2.0, 4.0, 8.0]) == (low, high)
 
 
-@pytest.mark.parametrize("values", [[], [3.0], [3.0, 3.0, 3.0]])
+@pytest.mark.parametrize("values", [[], [3.0], [3.0, 5.0], [3.0, 3.0, 3.0]])
 def test_there_is_no_interval_of_too_little(values):
     assert interval_of_mean(values) is None
 

@@ -64,7 +64,7 @@ def test_unsolved_sizes_are_marked_above_the_cap_and_the_furthest_solved_one_is_
 
 def test_a_variant_that_solves_nothing_got_nowhere():
     (axes,) = frontiers(results([Variant("gain")], (30, 40))).axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["BootDQN-Gain: no size solved"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["BootDQN-Gain: none of N = 30 to 40"]
 
 
 def test_every_panel_shows_all_sizes_and_means_whoever_is_drawn_first():

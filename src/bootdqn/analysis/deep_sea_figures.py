@@ -15,6 +15,10 @@ from bootdqn.common.algorithms import algorithm
 from bootdqn.common.solved import BAD_FRACTION
 from bootdqn.common.variants import Look, Variant, looks
 
+EPISODES_CAPTION = (
+    "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over seeds, shaded "
+    "95 % intervals, a triangle (▲) where the mean is only a lower bound."
+)
 LONG = 20
 """Letters of a label that has no room beside others."""
 
@@ -28,15 +32,15 @@ def episodes_to_solve(results: list[Result]) -> Figure:
         caps = sorted({result.cap for result in results})
         for cap in caps:
             axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
-            axes.annotate(f"cap: {cap:,} episodes", (0.005, cap), xycoords=("axes fraction", "data"),
-                          ha="left", va="bottom", fontsize=9)  # fmt: skip
+            axes.annotate(f"cap: {cap:,} episodes", (0.005, cap), xycoords=("axes fraction", "data"), xytext=(0, 7),
+                          textcoords="offset points", ha="left", va="bottom", fontsize=9)  # fmt: skip
         if len({cell.size for cell in groups}) > 1:
             _against_size(axes, groups)
         else:
             _columns(axes, groups)
         axes.set_ylabel("episodes to solve (log scale)")
         axes.set_yscale("log")
-        axes.set_ylim(top=max(caps) * 1.35)
+        axes.set_ylim(top=max(caps) * 1.7)
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.yaxis.set_minor_locator(NullLocator())

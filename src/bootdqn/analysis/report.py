@@ -139,8 +139,7 @@ def _figures_by_size(content: Content, group: list[Result], suffix: str) -> Iter
     yield content.figure(
         f"deep-sea{suffix}",
         deep_sea_figures.episodes_to_solve(group),
-        "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over "
-        "seeds, shaded 95 % intervals, a triangle (▲) where the mean is only a lower bound.",
+        deep_sea_figures.EPISODES_CAPTION,
     )
     if len({result.size for result in group}) > 1:
         figure = deep_sea_figures.solved_fraction(group)
@@ -152,20 +151,11 @@ def _figures_of_variants(content: Content, group: list[Result], suffix: str) -> 
     sizes = {result.size for result in group}
     many = len({result.variant for result in group}) > MOST_CURVES and len(sizes) > variant_figures.MOST_SIZES
     if many or bsuite_score.scored(group):
-        yield content.figure(
-            f"deep-sea-frontier{suffix}",
-            variant_figures.frontiers(group),
-            "Lines are means over seeds, hollow marks lower bounds: a seed did not solve it, and counts with the cap. "
-            "Crosses above the cap, a lane for each algorithm, are sizes that seeds did not solve, the larger the more "
-            "of them. A circle marks the largest N that at least half of the seeds solved.",
-        )
+        figure = variant_figures.frontiers(group)
+        yield content.figure(f"deep-sea-frontier{suffix}", figure, variant_figures.FRONTIERS_CAPTION)
     if variant_figures.ablation_sizes(group):
-        yield content.figure(
-            f"deep-sea-ablation{suffix}",
-            variant_figures.ablation(group),
-            "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds, shaded "
-            "their 95 % intervals. Beside each row its mean, ≥ where it is only a lower bound, and how many solved it.",
-        )
+        figure = variant_figures.ablation(group)
+        yield content.figure(f"deep-sea-ablation{suffix}", figure, variant_figures.ABLATION_CAPTION)
 
 
 def _sentence(aside: dict[str, Any]) -> str:

@@ -9,11 +9,15 @@ from scipy import stats
 Values = NDArray[np.float64]
 RESAMPLES = 2000
 SEED = 0
+FEWEST_FOR_INTERVAL = 3
 
 
 def interval_of_mean(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % bootstrap interval of the mean; None where the values are too few or all equal."""
-    if len(set(values)) < 2:
+    """Return the 95 % bootstrap interval of the mean; None where the values are fewer than three or all equal.
+
+    Of two values it would be their range, and of three it is little more: it covers less than it says.
+    """
+    if len(values) < FEWEST_FOR_INTERVAL or len(set(values)) < 2:
         return None
     rng = np.random.default_rng(SEED)
     found = stats.bootstrap((list(values),), np.mean, n_resamples=RESAMPLES, method="percentile", rng=rng)

@@ -14,6 +14,15 @@ from bootdqn.analysis.figures import FEW, STYLE
 from bootdqn.common.algorithms import algorithm, family
 from bootdqn.common.variants import Look, Variant, is_dqn, looks
 
+FRONTIERS_CAPTION = (
+    "Lines are means over seeds, hollow marks lower bounds: a seed did not solve it, and counts with the cap. Crosses "
+    "above the cap, a lane for each algorithm, are sizes that seeds did not solve, the larger the more of them. A "
+    "circle marks the largest N that at least half of the seeds solved."
+)
+ABLATION_CAPTION = (
+    "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds, shaded their "
+    "95 % intervals. Beside each row its mean, ≥ where it is only a lower bound, and how many solved it."
+)
 PANELS_IN_A_ROW = 3
 LANE = 1.16
 """Unsolved runs stand above the cap, each variant's in a lane this factor above the one before."""
@@ -101,7 +110,7 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
         mine = [cell for cell in groups if cell.variant == variant]
         means = [cell.mean if cell.solved else np.nan for cell in mine]
         furthest = frontier(mine)
-        told = f"{look.label}: {'no size solved' if furthest is None else f'to N = {furthest}'}"
+        told = f"{look.label}: {_got(furthest, [cell.size for cell in mine])}"
         axes.plot([cell.size for cell in mine], means, color=look.colour, linestyle=look.line, marker=look.marker,
                   markersize=4.5, linewidth=1.6, label=told)  # fmt: skip
         bounds = [(cell.size, cell.mean) for cell in mine if cell.solved and cell.censored]
@@ -126,6 +135,13 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("size N of the grid")
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+
+
+def _got(furthest: int | None, tried: Sequence[int]) -> str:
+    """Say how far a variant got, or what it did not solve."""
+    if furthest is not None:
+        return f"to N = {furthest}"
+    return f"not N = {tried[0]}" if len(tried) == 1 else f"none of N = {tried[0]} to {tried[-1]}"
 
 
 def _ticks(low: float, cap: float) -> list[float]:
