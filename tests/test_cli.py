@@ -156,6 +156,20 @@ def test_a_run_says_how_it_ended_and_a_second_call_that_it_already_has(tmp_path,
     assert "mapping_seed: 0 there, 1 here, seed: 0 there, 1 here" in capsys.readouterr().err
 
 
+def test_an_evaluation_plays_as_the_run_says_unless_flags_say_otherwise(tmp_path, capsys):
+    small = "--size 3 --max-episodes 5 --num-heads 3 --vote copeland --eval-episodes 2 --quiet --run-dir"
+    assert run_command_line([*TRAIN, *small.split(), str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert run_command_line(["evaluate", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "copeland vote of the heads" in printed
+    assert "over 2 episodes" in printed
+    assert run_command_line(["evaluate", str(tmp_path / "run"), "--vote", "mean", "--episodes", "4"]) == 0
+    printed = capsys.readouterr().out
+    assert "mean vote of the heads" in printed
+    assert "over 4 episodes" in printed
+
+
 def test_without_a_folder_one_is_picked_under_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_command_line([*TRAIN, "--size", "3", "--max-episodes", "2", "--strategy", "greedy"]) == 0

@@ -245,10 +245,10 @@ class Sweep:
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
 
 
-def _check_play(episodes: int, max_steps: int, seed: int) -> None:
+def _check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:
     """Raise a ValueError unless these flags say how much to play."""
     for flag, value in (("--episodes", episodes), ("--max-steps", max_steps)):
-        if value < 1:
+        if value is not None and value < 1:
             raise ValueError(f"{flag} must be at least 1, got {value}")
     if seed < 0:
         raise ValueError(f"--seed must not be negative, got {seed}")
@@ -260,12 +260,12 @@ class Evaluate:
 
     run_dir: tyro.conf.Positional[Path]
     """Folder of a run, finished or under way."""
-    episodes: int = 10
-    """The most episodes to play."""
-    max_steps: int = 500_000
-    """The most steps to play."""
-    vote: VoteRule = "plurality"
-    """How the heads vote."""
+    episodes: int | None = None
+    """The most episodes to play (None: as in the run's own evaluations, its --eval-episodes)."""
+    max_steps: int | None = None
+    """The most steps to play (None: the run's --eval-max-steps)."""
+    vote: VoteRule | None = None
+    """How the heads vote (None: by the run's --vote)."""
     seed: int = 0
     """Seed of the environment."""
     video: Path | None = None
@@ -281,7 +281,7 @@ class Evaluate:
         """Evaluate and print."""
         from bootdqn.training.assess import assess
 
-        found, step = assess(
+        found, step, rule = assess(
             self.run_dir,
             episodes=self.episodes,
             max_steps=self.max_steps,
@@ -290,7 +290,7 @@ class Evaluate:
             video=self.video,
         )
         cut = " (cut at --max-steps)" if found.cut else ""
-        print(f"weights after {step:,} steps; {self.vote} vote of the heads")
+        print(f"weights after {step:,} steps; {rule} vote of the heads")
         print(f"mean return {np.mean(found.returns):,.2f} over {len(found.returns)} episodes{cut}")
         print(f"returns: {', '.join(f'{value:g}' for value in found.returns)}")
         print(f"lengths: {', '.join(map(str, found.lengths))}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,23 @@ from bootdqn.training.weights import load_ensemble, q_values_of
 STEPS_A_SECOND = 15
 
 
+class Assessment(NamedTuple):
+    """What an evaluation from a folder found, and of what."""
+
+    found: Evaluation
+    step: int
+    """Environment steps before the weights were saved."""
+    rule: VoteRule
+    """How the heads voted."""
+
+
 def assess(
-    path: Path, *, episodes: int, max_steps: int, rule: VoteRule, seed: int, video: Path | None
-) -> tuple[Evaluation, int]:
-    """Play the run in folder `path` by the vote of its heads; return what was found and the step of its weights."""
+    path: Path, *, episodes: int | None, max_steps: int | None, rule: VoteRule | None, seed: int, video: Path | None
+) -> Assessment:
+    """Play the run in folder `path` by the vote of its heads; None is what the run's own evaluations have."""
     folder, config = RunFolder(path), read_run_config(path)
+    own = config.evaluation
+    rule = own.vote if rule is None else rule
     environment = make_environment(for_evaluation(config.env), render_mode="rgb_array" if video else None)
     ensemble, step = load_ensemble(folder.weights, config, spec_of(environment))
     film = _Film(video, environment.render) if video else None
@@ -33,8 +45,8 @@ def assess(
         found = evaluate(
             partial(q_values_of, ensemble),
             environment,
-            episodes=episodes,
-            max_steps=max_steps,
+            episodes=own.eval_episodes if episodes is None else episodes,
+            max_steps=own.eval_max_steps if max_steps is None else max_steps,
             rule=rule,
             rng=random_stream(seed, "assessment"),
             on_step=film.take if film else lambda _episode: None,
@@ -42,7 +54,7 @@ def assess(
     assert found is not None, "nothing asks this evaluation to stop"
     if film:
         film.close()
-    return found, step
+    return Assessment(found, step, rule)
 
 
 class _Film:
