@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import UsageError, how_to_install
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
@@ -64,7 +64,7 @@ class _Film:
         try:
             import imageio.v2 as imageio
         except ImportError:
-            raise UsageError("--video needs imageio: pip install 'bootdqn[video]'") from None
+            raise UsageError(f"--video needs imageio: {how_to_install('video')}") from None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._render = render
         gif: dict[str, Any] = {"duration": 1000 / STEPS_A_SECOND}
