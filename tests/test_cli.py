@@ -69,7 +69,7 @@ def test_flags_become_the_configuration():
         (["nonsense"], "choose from train, resume, evaluate, sweep, report, inspect, demo"),
         (["train", "deepsea"], "did you mean 'deep-sea'?"),
         ([*TRAIN, "--sise", "3"], "did you mean --size?"),
-        ([*TRAIN, "--size", "x"], "--size"),
+        ([*TRAIN, "--size", "x"], "bootdqn: --size must be a whole number, got 'x'; see"),
         ([*TRAIN, "--size"], "--size"),
         ([*TRAIN, "--size", "0"], "--size must be in 1..1000, got 0"),
         ([*TRAIN, "--strategy", "evo"], "unknown strategy 'evo'; did you mean 'evoi'?"),
@@ -86,7 +86,7 @@ def test_flags_become_the_configuration():
         ([*TRAIN, "--replay-capacity", "1000000000", "--num-heads", "10000"], "not enough memory"),
         (["train", "atari", "--game", "Gravitas"], "did you mean Gravitar?"),
         (["train", "atari", "--screen-size", "2"], "--screen-size must be at least 36"),
-        (["train", "gym", "--env-id", "CartPoel-v1"], "did you mean 'CartPole-v1'?"),
+        (["train", "gym", "--env-id", "CartPoel-v1"], "Did you mean: `CartPole`? --import MODULE"),
         (["train", "gym", "--env-id", "Pendulum-v1"], "Q-learning needs actions"),
         (["train", "gym", "--env-id", "no_such_module:Some-v0"], "no_such_module"),
         (["evaluate"], "PATH"),
@@ -191,6 +191,13 @@ def test_a_missing_device_is_a_mistake(tmp_path, capsys):
     assert "--device" in capsys.readouterr().err
 
 
+def test_a_report_names_its_page_and_the_folder_of_its_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.analysis.report.write_report", lambda _folder, out, _defaults: out)
+    assert run_command_line(["report", str(tmp_path)]) == 0
+    page, files = tmp_path / "report.html", tmp_path / "report_files"
+    assert capsys.readouterr().out == f"Open {page} in a browser; its figures and tables are in {files}.\n"
+
+
 def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
     out = tmp_path / "demo"
     arguments = ["demo", "--out", str(out), "--sizes", "3", "4", "--num-seeds", "2", "--max-episodes", "30"]
@@ -204,4 +211,4 @@ def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
     assert len(list(out.rglob("summary.json"))) == 8
     fewer = ["demo", "--out", str(out), "--sizes", "3", "--num-seeds", "1", "--max-episodes", "30"]
     assert run_command_line([*fewer, "--strategies", "greedy", "greedy", "--workers", "2"]) == 0
-    assert capsys.readouterr().out.startswith("1 runs on DeepSea")
+    assert capsys.readouterr().out.startswith("1 run on DeepSea")

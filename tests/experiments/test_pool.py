@@ -143,7 +143,10 @@ def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--dry-run"]
     assert run_command_line(["sweep", *arguments]) == 0
     told = capsys.readouterr().out
-    assert "6 runs in" in told
+    description, changed, count = told.splitlines()[:3]
+    assert description.startswith("The paper's DeepSea study")
+    assert changed == "changed: seed=[0] size=[4]"
+    assert count.startswith("6 runs in ")
     assert "at most" in told
     assert "40,000" in told
     assert not (tmp_path / "out").exists()
