@@ -37,7 +37,7 @@ from rich.table import Table
 from bootdqn.common.specs import Array, Batch, BoxSpec
 from bootdqn.replay.ring import RingReplay
 
-INSTALL = "pip install 'bootdqn[atari]'"
+INSTALL = "pip install -c constraints.txt -e '.[atari]'"
 NUM_HEADS, DISCOUNT, BATCH_SIZE = 10, 0.99, 32
 STACK, SIDE = 4, 84
 SPEC = BoxSpec((STACK, SIDE, SIDE), np.dtype(np.uint8), stacked=True)

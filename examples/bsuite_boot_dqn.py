@@ -1,6 +1,6 @@
 """bsuite's own JAX Bootstrapped DQN, acting by EVOI: one method is replaced, the learning is bsuite's.
 
-Both agents play bsuite's DeepSea in bsuite's own loop. Needs bsuite and its stack: pip install 'bootdqn[examples]'.
+Both agents play bsuite's DeepSea in bsuite's own loop. Needs bsuite and its stack: pip install -e '.[examples]'.
 """
 
 import os

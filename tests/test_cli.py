@@ -69,7 +69,7 @@ def test_flags_become_the_configuration():
         (["nonsense"], "choose from train, resume, evaluate, sweep, report, inspect, demo"),
         (["train", "deepsea"], "did you mean 'deep-sea'?"),
         ([*TRAIN, "--sise", "3"], "did you mean --size?"),
-        ([*TRAIN, "--size", "x"], "--size"),
+        ([*TRAIN, "--size", "x"], "bootdqn: --size must be a whole number, got 'x'; see"),
         ([*TRAIN, "--size"], "--size"),
         ([*TRAIN, "--size", "0"], "--size must be in 1..1000, got 0"),
         ([*TRAIN, "--strategy", "evo"], "unknown strategy 'evo'; did you mean 'evoi'?"),
@@ -86,7 +86,7 @@ def test_flags_become_the_configuration():
         ([*TRAIN, "--replay-capacity", "1000000000", "--num-heads", "10000"], "not enough memory"),
         (["train", "atari", "--game", "Gravitas"], "did you mean Gravitar?"),
         (["train", "atari", "--screen-size", "2"], "--screen-size must be at least 36"),
-        (["train", "gym", "--env-id", "CartPoel-v1"], "did you mean 'CartPole-v1'?"),
+        (["train", "gym", "--env-id", "CartPoel-v1"], "Did you mean: `CartPole`? --import MODULE"),
         (["train", "gym", "--env-id", "Pendulum-v1"], "Q-learning needs actions"),
         (["train", "gym", "--env-id", "no_such_module:Some-v0"], "no_such_module"),
         (["evaluate"], "PATH"),
@@ -156,6 +156,20 @@ def test_a_run_says_how_it_ended_and_a_second_call_that_it_already_has(tmp_path,
     assert "mapping_seed: 0 there, 1 here, seed: 0 there, 1 here" in capsys.readouterr().err
 
 
+def test_an_evaluation_plays_as_the_run_says_unless_flags_say_otherwise(tmp_path, capsys):
+    small = "--size 3 --max-episodes 5 --num-heads 3 --vote copeland --eval-episodes 2 --quiet --run-dir"
+    assert run_command_line([*TRAIN, *small.split(), str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert run_command_line(["evaluate", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "copeland vote of the heads" in printed
+    assert "over 2 episodes" in printed
+    assert run_command_line(["evaluate", str(tmp_path / "run"), "--vote", "mean", "--episodes", "4"]) == 0
+    printed = capsys.readouterr().out
+    assert "mean vote of the heads" in printed
+    assert "over 4 episodes" in printed
+
+
 def test_without_a_folder_one_is_picked_under_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_command_line([*TRAIN, "--size", "3", "--max-episodes", "2", "--strategy", "greedy"]) == 0
@@ -177,6 +191,13 @@ def test_a_missing_device_is_a_mistake(tmp_path, capsys):
     assert "--device" in capsys.readouterr().err
 
 
+def test_a_report_names_its_page_and_the_folder_of_its_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.analysis.report.write_report", lambda _folder, out, _defaults: out)
+    assert run_command_line(["report", str(tmp_path)]) == 0
+    page, files = tmp_path / "report.html", tmp_path / "report_files"
+    assert capsys.readouterr().out == f"Open {page} in a browser; its figures and tables are in {files}.\n"
+
+
 def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
     out = tmp_path / "demo"
     arguments = ["demo", "--out", str(out), "--sizes", "3", "4", "--num-seeds", "2", "--max-episodes", "30"]
@@ -190,4 +211,4 @@ def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
     assert len(list(out.rglob("summary.json"))) == 8
     fewer = ["demo", "--out", str(out), "--sizes", "3", "--num-seeds", "1", "--max-episodes", "30"]
     assert run_command_line([*fewer, "--strategies", "greedy", "greedy", "--workers", "2"]) == 0
-    assert capsys.readouterr().out.startswith("1 runs on DeepSea")
+    assert capsys.readouterr().out.startswith("1 run on DeepSea")

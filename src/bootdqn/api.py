@@ -76,17 +76,22 @@ def load_run(run_dir: str | Path) -> Trained:
 
 
 def evaluate_run(
-    run_dir: str | Path, *, episodes: int = 10, max_steps: int = 500_000, rule: VoteRule = "plurality", seed: int = 0
+    run_dir: str | Path,
+    *,
+    episodes: int | None = None,
+    max_steps: int | None = None,
+    rule: VoteRule | None = None,
+    seed: int = 0,
 ) -> "Evaluation":
     """Let the heads of the run in the folder `run_dir` vote, and return their returns and how diverse the votes were.
 
     Args:
         run_dir: The folder of a run, finished or under way.
-        episodes: The most episodes to play.
-        max_steps: The most steps to play.
-        rule: How the heads vote.
+        episodes: The most episodes to play (None: the run's `eval_episodes`).
+        max_steps: The most steps to play (None: the run's `eval_max_steps`).
+        rule: How the heads vote (None: the run's `vote`).
         seed: Seed of the environment.
     """
     from bootdqn.training.assess import assess
 
-    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=rule, seed=seed, video=None)[0]
+    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=rule, seed=seed, video=None).found

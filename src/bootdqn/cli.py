@@ -86,7 +86,7 @@ COMMANDS: dict[str, Any] = {
         "Make every run of an experiment, on this machine or on a Ray cluster; killed and started again it goes on."
         "\n\nThe paper's: paper-atari, paper-diversity, paper-deepsea. Ours: deepsea-frontier, deepsea-ablation, "
         "deepsea-sensitivity. Each also as NAME-smoke, which takes a minute."
-        "\n\nExample: bootdqn sweep paper-deepsea --out runs/deepsea seed=[0,1,2] --dry-run",
+        "\n\nExample: bootdqn sweep paper-deepsea --out runs/deepsea 'seed=[0,1,2]' --dry-run",
     ),
     "report": Leaf(
         Report,
@@ -220,7 +220,20 @@ def _in_one_line(box: str) -> str:
     sections = re.split(r"^[─-]{4,}$", "\n".join(lines), flags=re.MULTILINE)[0 if framed else 1 :]
     message = re.sub(r"^Error parsing [A-Za-z][\w.]*: ", "", " ".join(sections[0].split())).removesuffix(".")
     suggestion = next((section.split()[3].rstrip(",") for section in sections if "Perhaps you meant" in section), None)
+    message = _in_plain_words(message)
     return message if suggestion is None else f"{message}; did you mean {suggestion}?"
+
+
+def _in_plain_words(message: str) -> str:
+    """Say what the value of a flag must be, where the message says how Python failed to read it."""
+    flag, number = r"^Error parsing (--[\w-]+): ", {"INT": "a whole number", "FLOAT": "a number"}
+    message = re.sub(flag + r"invalid literal for int\(\).*?: (.*)", r"\1 must be a whole number, got \2", message)
+    message = re.sub(flag + r"could not convert string to float: (.*)", r"\1 must be a number, got \2", message)
+    one_of = re.match(flag + r"no type matching (\S+) could be instantiated from \[(.*?)\]", message)
+    if one_of is None:
+        return message
+    kinds = [number.get(kind, kind.strip("{}")) for kind in one_of[2].split("|")]
+    return f"{one_of[1]} must be {' or '.join(kinds)}, got {one_of[3]}"
 
 
 def _overview(path: list[str], commands: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import tyro
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.written import counted
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.registry import registered_name
 from bootdqn.exploration.voting import VoteRule
@@ -149,7 +150,8 @@ class Demo:
 
         console = Console(soft_wrap=True, markup=False, highlight=False)
         runs = self.plan()
-        console.print(f"{len(runs)} runs on DeepSea, at most {self.max_episodes:,} episodes each, in {self.out}")
+        most = counted(self.max_episodes, "episode")
+        console.print(f"{counted(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
         outcome = conduct(runs, self.out, console, workers=self.workers)
         planned = {str(run.name) for run in runs}
         defaults = default_settings()
@@ -160,7 +162,7 @@ class Demo:
             console.print(f"Open {write_report(self.out, self.out / 'report.html', defaults)} in a browser.")
         missing = len(runs) - len(results)
         if missing:
-            print(f"{missing} of {len(runs)} runs did not finish; the same command goes on", file=sys.stderr)
+            print(f"{missing} of {counted(len(runs), 'run')} did not finish; the same command goes on", file=sys.stderr)
         return outcome.stop_exit_code or (1 if missing else 0)
 
     def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
@@ -179,10 +181,10 @@ class Demo:
 class Sweep:
     """Make every run of an experiment."""
 
-    name: tyro.conf.Positional[str]
+    name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")]]
     """An experiment that comes with the package, or a .toml or .yaml file."""
-    overrides: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Settings to change, as key=value; a list of values makes an axis: seed=[0,1] total_frames=1000000."""
+    overrides: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]] = ()
+    """Settings to change; a list makes an axis, in quotes for the shell: 'seed=[0,1]' 'strategy=["greedy","gain"]'."""
     out: Path | None = None
     """Folder for the runs (None: runs/NAME); runs that are finished there are not made again."""
     workers: int | None = None
@@ -218,7 +220,10 @@ class Sweep:
         sweep = load_sweep(self.name).with_overrides(self.overrides)
         runs, out = sweep.runs(self.own.imports), self.out or Path("runs") / sweep.name
         console = Console(soft_wrap=True, markup=False, highlight=False)
-        console.print(f"{sweep.description}\n{len(runs)} runs in {out}".strip())
+        changed = f"changed: {' '.join(self.overrides)}" if self.overrides else ""
+        for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}"):
+            if line:
+                console.print(line)
         if out.exists() and not out.is_dir():
             raise UsageError(f"--out {out} is a file; choose a folder")
         if self.dry_run:
@@ -239,16 +244,16 @@ class Sweep:
         for end in failed:
             print(f"failed: {out / end.run.name}: {end.error}", file=sys.stderr)
         finished = sum(end.finished for end in outcome.ended)
-        print(f"{finished} of {len(runs)} runs finished in {out}")
+        print(f"{finished} of {counted(len(runs), 'run')} finished in {out}")
         if finished < len(runs):
             print("the same command goes on with the others", file=sys.stderr)
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
 
 
-def _check_play(episodes: int, max_steps: int, seed: int) -> None:
+def _check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:
     """Raise a ValueError unless these flags say how much to play."""
     for flag, value in (("--episodes", episodes), ("--max-steps", max_steps)):
-        if value < 1:
+        if value is not None and value < 1:
             raise ValueError(f"{flag} must be at least 1, got {value}")
     if seed < 0:
         raise ValueError(f"--seed must not be negative, got {seed}")
@@ -260,12 +265,12 @@ class Evaluate:
 
     run_dir: tyro.conf.Positional[Path]
     """Folder of a run, finished or under way."""
-    episodes: int = 10
-    """The most episodes to play."""
-    max_steps: int = 500_000
-    """The most steps to play."""
-    vote: VoteRule = "plurality"
-    """How the heads vote."""
+    episodes: int | None = None
+    """The most episodes to play (None: as in the run's own evaluations, its --eval-episodes)."""
+    max_steps: int | None = None
+    """The most steps to play (None: the run's --eval-max-steps)."""
+    vote: VoteRule | None = None
+    """How the heads vote (None: by the run's --vote)."""
     seed: int = 0
     """Seed of the environment."""
     video: Path | None = None
@@ -281,7 +286,7 @@ class Evaluate:
         """Evaluate and print."""
         from bootdqn.training.assess import assess
 
-        found, step = assess(
+        found, step, rule = assess(
             self.run_dir,
             episodes=self.episodes,
             max_steps=self.max_steps,
@@ -290,8 +295,8 @@ class Evaluate:
             video=self.video,
         )
         cut = " (cut at --max-steps)" if found.cut else ""
-        print(f"weights after {step:,} steps; {self.vote} vote of the heads")
-        print(f"mean return {np.mean(found.returns):,.2f} over {len(found.returns)} episodes{cut}")
+        print(f"weights after {counted(step, 'step')}; {rule} vote of the heads")
+        print(f"mean return {np.mean(found.returns):,.2f} over {counted(len(found.returns), 'episode')}{cut}")
         print(f"returns: {', '.join(f'{value:g}' for value in found.returns)}")
         print(f"lengths: {', '.join(map(str, found.lengths))}")
         print("vote diversity: " + ", ".join(f"{name} {value:.3f}" for name, value in found.diversity.items()))
@@ -317,7 +322,7 @@ class Report:
 
         out = self.out or self.folder / "report.html"
         page = write_report(self.folder, out, default_settings())
-        print(f"Open {page} in a browser; its figures and tables are in {out.stem}_files.")
+        print(f"Open {page} in a browser; its figures and tables are in {page.with_name(f'{page.stem}_files')}.")
         return 0
 
 

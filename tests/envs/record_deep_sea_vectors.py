@@ -1,6 +1,6 @@
 """Record what bsuite's DeepSea does, so that ours can be compared with it where bsuite is not installed.
 
-Usage, in an environment with bsuite 0.3.6 (or `pip install bootdqn[bench]`):
+Usage, in an environment with bsuite 0.3.6 (or `pip install -e '.[bench]'`):
 
     python tests/envs/record_deep_sea_vectors.py
 

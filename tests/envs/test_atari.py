@@ -120,7 +120,7 @@ def test_the_flags_need_neither_emulator_nor_network():
 @pytest.mark.parametrize("module", ["ale_py", "cv2"])
 def test_a_missing_package_is_answered_with_the_command_that_installs_it(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=r"pip install 'bootdqn\[atari\]'.*" + module):
+    with pytest.raises(UsageError, match=r"in the clone of bootdqn, pip install .*'\.\[atari\]'.*" + module):
         make_atari(AtariConfig())
 
 

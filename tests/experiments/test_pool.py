@@ -13,10 +13,13 @@ import pytest
 
 from bootdqn.cli import run_command_line
 from bootdqn.common.run_folder import RunFolder
+from bootdqn.experiments.conduct import cost_table
+from bootdqn.experiments.cost import Cost
 from bootdqn.experiments.events import Ended, Started, Underway, split_done
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.experiments.pool import run_all
 from bootdqn.training.config import SavingConfig, from_flat
+from bootdqn.training.estimate import Estimate
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
 
@@ -140,10 +143,24 @@ def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--dry-run"]
     assert run_command_line(["sweep", *arguments]) == 0
     told = capsys.readouterr().out
-    assert "6 runs in" in told
+    description, changed, count = told.splitlines()[:3]
+    assert description.startswith("The paper's DeepSea study")
+    assert changed == "changed: seed=[0] size=[4]"
+    assert count.startswith("6 runs in ")
     assert "at most" in told
     assert "40,000" in told
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
+    runs = deep_sea_race(["greedy"], [3, 4, 5, 6], num_seeds=1, max_episodes=5).runs()
+    needed = [(2, 700), (8, 100), (4, 300), (1, 500)]  # MiB of memory and of disk
+    found = [Cost(5, 10.0, Estimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk in needed]
+    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda _: found)
+    assert cost_table(runs, tmp_path, workers=2).caption == (
+        "at most 20s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for those under way"
+    )
+    assert "15 MiB of memory and 1.6 GiB of disk" in cost_table(runs, tmp_path, workers=9).caption
 
 
 def test_no_runs_are_no_work(tmp_path):

@@ -30,7 +30,7 @@ LONG = {"environment": "deep-sea", "size": 10, "max_episodes": 450, "stop_when_s
 
 @pytest.fixture(scope="module")
 def cluster():
-    ray = pytest.importorskip("ray", reason="pip install 'bootdqn[ray]'")
+    ray = pytest.importorskip("ray", reason="pip install -c constraints.txt -e '.[ray]'")
     from ray.cluster_utils import Cluster
 
     before = os.environ.get("PYTHONPATH")

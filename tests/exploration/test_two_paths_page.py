@@ -2,14 +2,35 @@
 
 import doctest
 import re
+import subprocess
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "two-paths.md"
+from bootdqn.cli import parse
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.training.config import resolve
+from bootdqn.training.run import finished_summary
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "two-paths.md"
+TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_code_on_the_page_gives_what_the_page_shows():
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     page = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, PAGE.name, str(PAGE), 0)
     results = doctest.DocTestRunner().run(page)
     assert results.attempted == len(page.examples) >= 9
     assert results.failed == 0
+
+
+def test_the_loop_on_the_page_is_what_made_the_runs(monkeypatch):
+    """In a shell in which the program only tells its arguments."""
+    (loop,) = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+    told = subprocess.run(
+        ["sh", "-c", 'bootdqn() { printf "%s\\n" "$*"; }\n' + loop], check=True, capture_output=True, text=True
+    )
+    monkeypatch.chdir(ROOT)
+    commands = [parse(line.split()) for line in told.stdout.splitlines()]
+    assert {command.run_dir.name for command in commands} == {path.name for path in Path("results/two-paths").iterdir()}
+    for command in commands:
+        assert finished_summary(RunFolder(command.run_dir), resolve(command.config)) is not None

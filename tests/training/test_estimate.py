@@ -1,8 +1,12 @@
 """What a run needs is told, and what cannot fit is refused before the first step."""
 
+from pathlib import PurePosixPath
+
 import pytest
 
 from bootdqn.common.errors import UsageError
+from bootdqn.experiments.cost import costs, memory_needed
+from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training import estimate as module
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.estimate import estimate, gigabytes
@@ -33,6 +37,18 @@ def test_what_cannot_fit_is_refused_and_leaves_no_folder(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match=r"512 MiB of memory are available; lower --replay-capacity"):
         run(from_flat(ATARI), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "available_memory", lambda: 10 * module.ENVIRONMENT_BYTES)
+    module.refuse_environments_that_cannot_fit(10)
+    many = resolve(from_flat({"environment": "deep-sea", "num_envs": 10**8, "replay_capacity": 10**9}))
+    with pytest.raises(UsageError, match=r"100,000,000 environments need .* 300 MiB are available; lower --num-envs"):
+        run(many, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    (refused,) = costs([PlannedRun(PurePosixPath("many"), many)])
+    assert "lower --num-envs" in str(refused)
+    assert memory_needed([PlannedRun(PurePosixPath("many"), many)]) == [0]
 
 
 def test_a_full_disk_is_noticed_beforehand(tmp_path, monkeypatch):

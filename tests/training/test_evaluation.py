@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from bootdqn.api import evaluate_run
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.config import AtariConfig
@@ -145,12 +146,30 @@ def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tm
 def test_a_run_is_evaluated_from_its_folder(tmp_path):
     solved = {"environment": "deep-sea", "size": 4, "max_episodes": 400, "seed": 1}
     run(from_flat(solved), tmp_path / "run")
-    found, step = assess(
+    found, step, rule = assess(
         tmp_path / "run", episodes=3, max_steps=100, rule="plurality", seed=0, video=tmp_path / "play.gif"
     )
     assert step == RunFolder(tmp_path / "run").read_summary()["steps"]
+    assert rule == "plurality"
     assert found.returns == pytest.approx([DeepSea(size=4).optimal_return] * 3)
     assert (tmp_path / "play.gif").stat().st_size > 500
+
+
+def test_what_is_not_asked_for_is_as_in_the_runs_own_evaluations(tmp_path):
+    run(config(eval_episodes=3, eval_max_steps=7, vote="borda", total_steps=60), tmp_path / "run")
+    seen = []
+
+    def voted(q_values, environment, **options):
+        seen.append((options["episodes"], options["max_steps"], options["rule"]))
+        return evaluate(q_values, environment, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bootdqn.training.assess.evaluate", voted)
+        untold = {"episodes": None, "max_steps": None, "rule": None, "seed": 0, "video": None}
+        assert assess(tmp_path / "run", **untold).rule == "borda"
+        assert assess(tmp_path / "run", **untold | {"episodes": 1, "max_steps": 5, "rule": "gap"}).rule == "gap"
+        evaluate_run(tmp_path / "run")
+    assert seen == [(3, 7, "borda"), (1, 5, "gap"), (3, 7, "borda")]
 
 
 def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):

@@ -18,8 +18,7 @@ class ActorConfig:
     """How actions are chosen."""
 
     strategy: str = "evoi"
-    """greedy, ucb, gain, evoi, ids, vote or boltzmann, with parameters as in evoi:reduce=sum, gain:scale=5,
-    vote:rule=borda or boltzmann:temperature=0.1."""
+    """greedy, ucb, gain, evoi, ids, vote, boltzmann; parameters as in evoi:reduce=sum, gain:scale=5, vote:rule=mean."""
     strategy_from: str | None = None
     """Import a strategy of your own, as in my_module.MyStrategy, and follow it (docs/adding-a-strategy.md)."""
     warmup_steps: int = 0

@@ -5,6 +5,11 @@ class UsageError(Exception):
     """What was asked for cannot be done; the message says why and what to do instead. The command line exits with 2."""
 
 
+def how_to_install(extra: str) -> str:
+    """Say how to install one of the package's extras: from its clone, since no index has the package."""
+    return f"in the clone of bootdqn, pip install -c constraints.txt -e '.[{extra}]'"
+
+
 class FolderInUseError(UsageError):
     """Another process holds the folder."""
 

@@ -1,4 +1,4 @@
-"""Values as people write them on a command line."""
+"""Values as people write them on a command line, and read them there."""
 
 import tomllib
 from typing import Any
@@ -18,3 +18,13 @@ def read_value(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     return content["value"] if content.keys() == {"value"} else text
+
+
+def counted(number: int, noun: str) -> str:
+    """Return how many there are of what `noun` names one of.
+
+    Example:
+        >>> counted(1, "run"), counted(2000, "run")
+        ('1 run', '2,000 runs')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,6 +1,8 @@
 """Conducting an experiment: skip what is done, run the rest somewhere, show how it goes."""
 
+import heapq
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -79,7 +81,12 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
     at_a_time = min(workers or default_workers(todo), len(todo))
     table.caption = (
         f"at most {duration(sum(cost.seconds for cost in found) / at_a_time)} with {at_a_time} at a time, "
-        f"{gigabytes(sum(sorted((cost.needed.memory for cost in found), reverse=True)[:at_a_time]))} of memory, "
-        f"{gigabytes(sum(cost.needed.disk for cost in found))} of disk while all are under way"
+        f"{gigabytes(_at_once((cost.needed.memory for cost in found), at_a_time))} of memory and "
+        f"{gigabytes(_at_once((cost.needed.disk for cost in found), at_a_time))} of disk for those under way"
     )
     return table
+
+
+def _at_once(sizes: Iterable[int], at_a_time: int) -> int:
+    """Return what `at_a_time` of the sizes come to at most."""
+    return sum(heapq.nlargest(at_a_time, sizes))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bootdqn.common.errors import UsageError
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import TrainConfig
-from bootdqn.training.estimate import Estimate, estimate
+from bootdqn.training.estimate import Estimate, estimate, refuse_environments_that_cannot_fit
 from bootdqn.training.loop import make_parts, train
 from bootdqn.training.threads import pinned_threads
 
@@ -59,6 +59,7 @@ def memory_needed(runs: list[PlannedRun]) -> list[int]:
         kind = _kind(planned.config)
         if kind not in known:
             try:
+                refuse_environments_that_cannot_fit(planned.config.run.num_envs)
                 known[kind] = estimate(make_parts(planned.config)).memory
             except UsageError:
                 known[kind] = 0
@@ -76,6 +77,7 @@ def _measured(config: TrainConfig[Any]) -> tuple[float, Estimate]:
     """Return steps a second of a run that has begun to learn, and what it needs in memory and on disk."""
     soon = replace(config.learner, learning_starts=min(config.learner.learning_starts, config.learner.batch_size))
     config = replace(config, learner=soon)
+    refuse_environments_that_cannot_fit(config.run.num_envs)
     with pinned_threads(config.run.threads):
         parts = make_parts(config)
         needed = estimate(parts)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from bootdqn.common.algorithms import algorithm, on_atari
 from bootdqn.common.variants import is_dqn, label, nameless, variant_of
+from bootdqn.common.written import counted
 from bootdqn.experiments.cost import longest_steps
 from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
@@ -63,7 +64,11 @@ class Display:
 
     def _heading(self) -> str:
         waiting = len(self._left) - len(self._under_way)
-        parts = [f"{self._done} of {self._total} runs done", f"{len(self._under_way)} running", f"{waiting} waiting"]
+        parts = [
+            f"{self._done} of {counted(self._total, 'run')} done",
+            f"{len(self._under_way)} running",
+            f"{waiting} waiting",
+        ]
         parts += [f"{self._failed} failed"] if self._failed else []
         left = self._seconds_left()
         return ", ".join(parts) + ("" if left is None else f", about {duration(left)} left at most")
@@ -105,5 +110,5 @@ def result_of(end: Ended) -> str:
     if end.summary is None:
         return f"failed{', will be tried again' if end.retrying else ''}: {end.error}"
     if not end.finished:
-        return f"stopped after {end.summary['steps']:,} steps; the same command goes on"
+        return f"stopped after {counted(end.summary['steps'], 'step')}; the same command goes on"
     return result_of_summary(end.summary)

@@ -91,6 +91,8 @@ class Sweep:
             if not equals or not key:
                 raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
             value = read_value(text)
+            if isinstance(value, str) and value.startswith("["):
+                raise UsageError(f'{override} is not a list; write words as in \'strategy=["greedy", "gain"]\'')
             for variant in variants:
                 variant.pop(key, None)
             takes_list = key in ("hidden_sizes", "imports", "env_options")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bootdqn.common.errors import FolderInUseError, UsageError
+from bootdqn.common.errors import FolderInUseError, UsageError, how_to_install
 from bootdqn.common.lock import LOST_AFTER_SECONDS
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.cost import longest_steps, memory_needed
@@ -270,5 +270,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise UsageError(f"--ray needs Ray, which is not installed: pip install 'bootdqn[ray]' ({error})") from error
+        raise UsageError(f"--ray needs Ray, which is not installed: {how_to_install('ray')} ({error})") from error
     return ray

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import UsageError, how_to_install
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
@@ -21,11 +21,23 @@ from bootdqn.training.weights import load_ensemble, q_values_of
 STEPS_A_SECOND = 15
 
 
+class Assessment(NamedTuple):
+    """What an evaluation from a folder found, and of what."""
+
+    found: Evaluation
+    step: int
+    """Environment steps before the weights were saved."""
+    rule: VoteRule
+    """How the heads voted."""
+
+
 def assess(
-    path: Path, *, episodes: int, max_steps: int, rule: VoteRule, seed: int, video: Path | None
-) -> tuple[Evaluation, int]:
-    """Play the run in folder `path` by the vote of its heads; return what was found and the step of its weights."""
+    path: Path, *, episodes: int | None, max_steps: int | None, rule: VoteRule | None, seed: int, video: Path | None
+) -> Assessment:
+    """Play the run in folder `path` by the vote of its heads; None is what the run's own evaluations have."""
     folder, config = RunFolder(path), read_run_config(path)
+    own = config.evaluation
+    rule = own.vote if rule is None else rule
     environment = make_environment(for_evaluation(config.env), render_mode="rgb_array" if video else None)
     ensemble, step = load_ensemble(folder.weights, config, spec_of(environment))
     film = _Film(video, environment.render) if video else None
@@ -33,8 +45,8 @@ def assess(
         found = evaluate(
             partial(q_values_of, ensemble),
             environment,
-            episodes=episodes,
-            max_steps=max_steps,
+            episodes=own.eval_episodes if episodes is None else episodes,
+            max_steps=own.eval_max_steps if max_steps is None else max_steps,
             rule=rule,
             rng=random_stream(seed, "assessment"),
             on_step=film.take if film else lambda _episode: None,
@@ -42,7 +54,7 @@ def assess(
     assert found is not None, "nothing asks this evaluation to stop"
     if film:
         film.close()
-    return found, step
+    return Assessment(found, step, rule)
 
 
 class _Film:
@@ -52,7 +64,7 @@ class _Film:
         try:
             import imageio.v2 as imageio
         except ImportError:
-            raise UsageError("--video needs imageio: pip install 'bootdqn[video]'") from None
+            raise UsageError(f"--video needs imageio: {how_to_install('video')}") from None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._render = render
         gif: dict[str, Any] = {"duration": 1000 / STEPS_A_SECOND}

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 
+from bootdqn.common.written import counted
 from bootdqn.training.session import Progress
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
@@ -24,7 +25,7 @@ def result_of_summary(summary: dict[str, Any]) -> str:
     """Say what a run found."""
     if "solved_at_strict" in summary:
         solved = summary["solved_at_strict"]
-        return f"solved at episode {solved:,}" if solved else f"not solved in {summary['episodes']:,} episodes"
+        return f"solved at episode {solved:,}" if solved else f"not solved in {counted(summary['episodes'], 'episode')}"
     best = summary.get("max_evaluation")
     return "not evaluated" if best is None else f"best evaluation {best:,.1f}"
 
@@ -32,7 +33,7 @@ def result_of_summary(summary: dict[str, Any]) -> str:
 def summary_line(summary: dict[str, Any]) -> str:
     """Say in a line how a run ended."""
     result = result_of_summary(summary)
-    return f"{summary['status']}, {result} ({summary['steps']:,} steps, {duration(summary['seconds'])})"
+    return f"{summary['status']}, {result} ({counted(summary['steps'], 'step')}, {duration(summary['seconds'])})"
 
 
 def duration(seconds: float) -> str:

@@ -47,6 +47,16 @@ def estimate(parts: Parts) -> Estimate:
     return Estimate(replay, networks, memory, disk)
 
 
+def refuse_environments_that_cannot_fit(num_envs: int) -> None:
+    """Raise a UsageError if the machine has less memory than so many environments need, before they are made."""
+    needed, available = num_envs * ENVIRONMENT_BYTES, available_memory()
+    if available is not None and needed > available:
+        raise UsageError(
+            f"{num_envs:,} environments need {gigabytes(needed)} of memory, and {gigabytes(available)} are available; "
+            "lower --num-envs"
+        )
+
+
 def refuse_what_cannot_fit(needed: Estimate, path: Path) -> None:
     """Raise a UsageError if the machine has less memory, or the disk of `path` less room, than `needed`."""
     available = available_memory()

@@ -17,7 +17,7 @@ from bootdqn.common.run_folder import RunFolder, read_json_object
 from bootdqn.envs.make import effective_settings
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.config import SavingConfig, TrainConfig, differences, from_flat, resolve, to_flat
-from bootdqn.training.estimate import estimate, refuse_what_cannot_fit
+from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
 from bootdqn.training.extensions import digests
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import provenance
@@ -77,6 +77,7 @@ def run(
     if finished is not None and not restart:
         return Outcome(finished, 0, already_finished=True)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
+        refuse_environments_that_cannot_fit(config.run.num_envs)
         parts = make_parts(config)
         needed = estimate(parts)
         refuse_what_cannot_fit(needed, path)

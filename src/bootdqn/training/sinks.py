@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import UsageError, how_to_install
 
 POSITIONS = ("step", "frames", "episode", "updates")
 """Fields that say when, not what."""
@@ -27,7 +27,7 @@ def refuse_missing_sinks(*names: str) -> None:
     """Raise a UsageError if the package behind one of the sinks `names` is not installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
-            raise UsageError(f"--{name} needs a package that is not installed: pip install 'bootdqn[{name}]'")
+            raise UsageError(f"--{name} needs a package that is not installed: {how_to_install(name)}")
 
 
 class TensorBoardSink:
