@@ -94,6 +94,12 @@ def test_mistakes_say_what_to_write(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_nothing_to_play_is_a_mistake(folder):
+    for nothing in ({"episodes": 0}, {"max_steps": 0}, {"seed": -1}):
+        with pytest.raises(ValueError, match="must"):
+            bootdqn.evaluate_run(folder, **nothing)
+
+
 def test_ctrl_c_ends_the_loop_that_trains_and_the_same_call_goes_on(tmp_path):
     settings = SETTINGS | {"size": 8, "max_episodes": 400}
     program = f"""

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from bootdqn.cli import parse, run_command_line
+from bootdqn.common.errors import TrainingError
 from bootdqn.training.config import DEEP_SEA, to_flat
 
 TRAIN = ["train", "deep-sea"]
@@ -196,6 +197,19 @@ def test_a_report_names_its_page_and_the_folder_of_its_files(tmp_path, capsys, m
     assert run_command_line(["report", str(tmp_path)]) == 0
     page, files = tmp_path / "report.html", tmp_path / "report_files"
     assert capsys.readouterr().out == f"Open {page} in a browser; its figures and tables are in {files}.\n"
+
+
+def test_the_demo_has_its_report_even_if_the_inspector_fails(tmp_path, capsys, monkeypatch):
+    def fails(*_, **__):
+        raise TrainingError("the strategy raised ZeroDivisionError: boom")
+
+    monkeypatch.setattr("bootdqn.inspector.inspect.inspect_run", fails)
+    arguments = ["demo", "--out", str(tmp_path), "--sizes", "6", "--num-seeds", "1", "--max-episodes", "30"]
+    assert run_command_line([*arguments, "--strategies", "greedy", "--workers", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "There is no inspector's page: the strategy raised ZeroDivisionError: boom" in printed
+    assert printed.endswith(f"Open {tmp_path / 'report.html'} in a browser.\n")
+    assert (tmp_path / "report.html").exists()
 
 
 def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):

@@ -94,4 +94,4 @@ def evaluate_run(
     """
     from bootdqn.training.assess import assess
 
-    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=rule, seed=seed, video=None).found
+    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=rule, seed=seed).found

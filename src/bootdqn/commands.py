@@ -11,12 +11,12 @@ from typing import Annotated, Any, Generic, TypeVar
 import numpy as np
 import tyro
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.common.written import counted
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.registry import registered_name
 from bootdqn.exploration.voting import VoteRule
-from bootdqn.training.config import EnvT, SavingConfig, TrainConfig, default_settings
+from bootdqn.training.config import EnvT, SavingConfig, TrainConfig, check_play, default_settings
 
 Part = TypeVar("Part")
 Flat = Annotated[tyro.conf.OmitArgPrefixes[Part], tyro.conf.arg(name="")]
@@ -158,8 +158,9 @@ class Demo:
         results, _ = read_results(run for run in read_runs(self.out, defaults)[0] if run.name in planned)
         if results:
             console.print(summary_table(results))
+            page = write_report(self.out, self.out / "report.html", defaults)
             self._inspect(runs, console)
-            console.print(f"Open {write_report(self.out, self.out / 'report.html', defaults)} in a browser.")
+            console.print(f"Open {page} in a browser.")
         missing = len(runs) - len(results)
         if missing:
             print(f"{missing} of {counted(len(runs), 'run')} did not finish; the same command goes on", file=sys.stderr)
@@ -173,8 +174,12 @@ class Demo:
         wanted = [run for run in runs if run.config.env.size == max(self.sizes) and run.config.run.seed == 0]
         path = self.out / wanted[-1].name
         steps = list(snapshots(path))
-        if steps:  # folders of results keep none
+        if not steps:  # folders of results keep none
+            return
+        try:
             console.print(inspect_run(path, self.out / "inspect.html", checkpoint=str(steps[-1]), episodes=3))
+        except (UsageError, TrainingError) as error:
+            console.print(f"There is no inspector's page: {error}")
 
 
 @dataclass(frozen=True)
@@ -250,15 +255,6 @@ class Sweep:
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
 
 
-def _check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:
-    """Raise a ValueError unless these flags say how much to play."""
-    for flag, value in (("--episodes", episodes), ("--max-steps", max_steps)):
-        if value is not None and value < 1:
-            raise ValueError(f"{flag} must be at least 1, got {value}")
-    if seed < 0:
-        raise ValueError(f"--seed must not be negative, got {seed}")
-
-
 @dataclass(frozen=True)
 class Evaluate:
     """Let the heads of a run vote, and tell the scores."""
@@ -278,22 +274,25 @@ class Evaluate:
     own: Flat[OwnCode] = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
-        _check_play(self.episodes, self.max_steps, self.seed)
+        check_play(self.episodes, self.max_steps, self.seed)
         if self.video and self.video.suffix not in (".mp4", ".gif"):
             raise ValueError(f"--video must be an .mp4 or a .gif file, got {self.video}")
 
     def execute(self) -> int:
         """Evaluate and print."""
         from bootdqn.training.assess import assess
+        from bootdqn.training.display import live_words
 
-        found, step, rule = assess(
-            self.run_dir,
-            episodes=self.episodes,
-            max_steps=self.max_steps,
-            rule=self.vote,
-            seed=self.seed,
-            video=self.video,
-        )
+        with live_words(str(self.run_dir)) as show:
+            found, step, rule = assess(
+                self.run_dir,
+                episodes=self.episodes,
+                max_steps=self.max_steps,
+                rule=self.vote,
+                seed=self.seed,
+                video=self.video,
+                show=show,
+            )
         cut = " (cut at --max-steps)" if found.cut else ""
         print(f"weights after {counted(step, 'step')}; {rule} vote of the heads")
         print(f"mean return {np.mean(found.returns):,.2f} over {counted(len(found.returns), 'episode')}{cut}")
@@ -332,8 +331,8 @@ class Inspect:
 
     run_dir: tyro.conf.Positional[Path]
     """Folder of a run, finished or under way."""
-    out: Path = Path("inspect.html")
-    """The page."""
+    out: Path | None = None
+    """The page (None: inspect.html)."""
     checkpoint: str | None = None
     """Step of a snapshot, or a file of weights (None: the weights saved last)."""
     episodes: int = 1
@@ -348,25 +347,30 @@ class Inspect:
     """Seed of the environment and the draws."""
     figure: Path | None = None
     """Instead of the page, draw one step as the paper's Fig. 1 to this .png, .svg or .pdf file."""
-    step: int = 0
-    """Which step to draw."""
+    step: int | None = None
+    """Which step to draw with --figure (None: the first, 0)."""
     own: Flat[OwnCode] = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
-        _check_play(self.episodes, self.max_steps, self.seed)
-        if self.out.suffix != ".html":
+        check_play(self.episodes, self.max_steps, self.seed)
+        if self.out is not None and self.out.suffix != ".html":
             raise ValueError(f"--out must be an .html file, got {self.out}")
+        if self.out is not None and self.figure is not None:
+            raise ValueError("--figure is drawn instead of the page: leave out --out, or --figure")
+        if self.step is not None and self.figure is None:
+            raise ValueError("--step is which step --figure draws; the page has all, and PAGE.html#12 opens at step 12")
         if self.figure and self.figure.suffix not in (".png", ".svg", ".pdf"):
             raise ValueError(f"--figure must be a .png, .svg or .pdf file, got {self.figure}")
 
     def execute(self) -> int:
         """Play, write, and name what to open."""
         from bootdqn.inspector.inspect import inspect_run
+        from bootdqn.training.display import live_words
 
-        print(
-            inspect_run(
+        with live_words(str(self.run_dir)) as show:
+            told = inspect_run(
                 self.run_dir,
-                self.out,
+                self.out or Path("inspect.html"),
                 checkpoint=self.checkpoint,
                 episodes=self.episodes,
                 max_steps=self.max_steps,
@@ -374,7 +378,8 @@ class Inspect:
                 head=self.head,
                 seed=self.seed,
                 figure=self.figure,
-                step=self.step,
+                step=self.step or 0,
+                show=show,
             )
-        )
+        print(told)
         return 0

@@ -3,18 +3,21 @@
 import html
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 
 import bootdqn
 from bootdqn.cli import run_command_line
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.inspector.inspect import inspect_run
 from bootdqn.inspector.page import DIGITS, page_data
 from bootdqn.inspector.recording import METHODS, Player
 from bootdqn.training.config import from_flat
 from bootdqn.training.run import run
 from reference.browser import opened
+from reference.faults import WALK, Walk, disturbed, train
 
 SMALL = {"num_heads": 5, "hidden_sizes": [16, 16], "snapshot_every": "log"}
 
@@ -151,11 +154,68 @@ def test_one_step_becomes_the_papers_figure(deep_sea, game, tmp_path, suffix):
         (["RUN", "--figure", "x.gif"], "must be a .png, .svg or .pdf"),
         (["RUN", "--figure", "x.png", "--step", "99"], "--step must be in 0..5"),
         (["RUN", "--out", "x.pdf"], "must be an .html file"),
+        (["RUN", "--out", "x.html", "--figure", "x.png"], "leave out --out, or --figure"),
+        (["RUN", "--step", "3"], "--step is which step --figure draws"),
+        (["RUN", "--checkpoint", "²"], "no such file, and no snapshot after that step"),
     ],
 )
 def test_a_mistake_is_named(deep_sea, capsys, arguments, message):
     assert run_command_line(["inspect", *[str(deep_sea) if word == "RUN" else word for word in arguments]]) == 2
     assert message in capsys.readouterr().err
+
+
+def raises(*_):
+    raise ZeroDivisionError("boom")
+
+
+@pytest.fixture
+def walk(tmp_path):
+    """A run on an environment that cannot be shown."""
+    train({"total_steps": 50}, tmp_path / "walk")
+    return tmp_path / "walk"
+
+
+def test_an_environment_that_cannot_be_shown_is_inspected_without_its_picture(walk, tmp_path, capsys):
+    told = inspect_run(walk, tmp_path / "page.html")
+    assert told.endswith("It is not shown what the agent saw: NotImplementedError: .")
+    assert all(step["frame"] is None for step in data_of(tmp_path / "page.html")["steps"])
+    opened(tmp_path / "page.html", tmp_path / "profile")
+    assert run_command_line(["inspect", str(walk), "--figure", str(tmp_path / "step.png")]) == 0
+    assert (tmp_path / "step.png").exists()
+    assert "NotImplementedError" in capsys.readouterr().out
+
+
+def test_an_environment_that_takes_no_render_mode_is_inspected_all_the_same(walk, tmp_path, monkeypatch):
+    monkeypatch.setattr(Walk, "__init__", lambda walk: vars(walk).update(number=0, steps=0, resets=0))
+    told = inspect_run(walk, tmp_path / "page.html")
+    assert told.endswith(
+        f"It is not shown what the agent saw: --env-id {WALK} cannot be shown: it takes no render_mode."
+    )
+
+
+@pytest.mark.parametrize("method", ["step", "reset"])
+def test_an_environment_that_raises_is_told_in_a_line(walk, tmp_path, monkeypatch, capsys, method):
+    with disturbed(monkeypatch, **{method: raises}):
+        assert run_command_line(["inspect", str(walk), "--out", str(tmp_path / "page.html")]) == 1
+        assert run_command_line(["evaluate", str(walk)]) == 1
+    line = "bootdqn: the environment raised ZeroDivisionError: boom"
+    assert capsys.readouterr().err.splitlines() == [line, line]
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_strategy_that_raises_is_told_in_a_line(walk, monkeypatch, capsys):
+    monkeypatch.setattr(bootdqn.Gain, "scores", raises)
+    assert run_command_line(["inspect", str(walk), "--strategy", "gain"]) == 1
+    assert capsys.readouterr().err == "bootdqn: the strategy raised ZeroDivisionError: boom\n"
+
+
+def test_a_snapshot_can_be_inspected_before_the_weights_are_saved(deep_sea, tmp_path):
+    under_way = tmp_path / "run"
+    shutil.copytree(deep_sea, under_way)
+    RunFolder(under_way).weights.unlink()
+    (RunFolder(under_way).snapshots / "step-old.safetensors").write_bytes(b"not one of ours")
+    inspect_run(under_way, tmp_path / "page.html", checkpoint="200")
+    assert [one["step"] for one in data_of(tmp_path / "page.html")["maps"]] == [100, 200, 400]
 
 
 DRIVE = """

@@ -26,7 +26,8 @@ class Walk(gymnasium.Env):
     action_space = gymnasium.spaces.Discrete(2)
     made = []  # noqa: RUF012 - one list for all
 
-    def __init__(self):
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
         self.number, self.steps, self.resets = len(self.made), 0, 0
         self.made.append(self)
 

@@ -1,5 +1,8 @@
 """Errors that have a message for the user rather than a traceback."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class UsageError(Exception):
     """What was asked for cannot be done; the message says why and what to do instead. The command line exits with 2."""
@@ -14,6 +17,10 @@ class FolderInUseError(UsageError):
     """Another process holds the folder."""
 
 
+class CannotBeShownError(UsageError):
+    """An environment has no picture of itself."""
+
+
 class DamagedFileError(UsageError):
     """A file cannot be read as what it should be."""
 
@@ -24,3 +31,14 @@ class TrainingError(Exception):
 
 class FolderLostError(TrainingError):
     """Another process has taken the folder over, because this one was silent for too long."""
+
+
+@contextmanager
+def blamed_on(culprit: str, when: str = "") -> Iterator[None]:
+    """Turn whatever is raised within, by code that is not ours, into a TrainingError that says by whom."""
+    try:
+        yield
+    except (UsageError, TrainingError):
+        raise
+    except Exception as error:
+        raise TrainingError(f"{culprit} raised {type(error).__name__}{when}: {error}") from error

@@ -1,12 +1,13 @@
 """Any environment from Gymnasium's registry, made fit for Q-learning."""
 
 import difflib
+import warnings
 
 import gymnasium
 from gymnasium import spaces
 from gymnasium.wrappers import TransformObservation
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import CannotBeShownError, UsageError
 from bootdqn.envs.gym_config import GymConfig
 from bootdqn.envs.seeded import SeededEpisodes
 
@@ -15,10 +16,16 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
     """Return the environment that `config.env_id` names.
 
     A dictionary of observations with an `image`, as MiniGrid's, is taken for that image.
+
+    Raises:
+        CannotBeShownError: It takes no `render_mode`. One that does not know the mode says so when it is rendered.
+        UsageError: It cannot be made.
     """
     options = config.options if render_mode is None else config.options | {"render_mode": render_mode}
     try:
-        environment = gymnasium.make(config.env_id, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
+            environment = gymnasium.make(config.env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
@@ -30,7 +37,7 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
         raise UsageError(f"--env-id {config.env_id}: {told}{'' if told.endswith('?') else ';'} {own}") from error
     except TypeError as error:
         if "'render_mode'" in str(error):
-            raise UsageError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
+            raise CannotBeShownError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
         blamed = "does not take these --env-options" if config.env_options else "cannot be made"
         raise UsageError(f"--env-id {config.env_id} {blamed}: {error}") from error
     except Exception as error:

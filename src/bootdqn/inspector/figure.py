@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 from bootdqn.common.algorithms import algorithm
 from bootdqn.inspector.recording import Recording, Step
 
-FORMATS = (".png", ".svg", ".pdf")
-
 
 def draw_step(recording: Recording, number: int) -> Figure:
     """Return the figure for the step `number`."""

@@ -1,5 +1,6 @@
 """From a run folder to the page, or to one figure."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from bootdqn.common.errors import UsageError
@@ -22,6 +23,7 @@ def inspect_run(
     seed: int = 0,
     figure: Path | None = None,
     step: int = 0,
+    show: Callable[[str], None] = lambda _words: None,
 ) -> str:
     """Play the run in folder `path`, write the page `out`, or the figure of one step, and say what to open."""
     weights = find_weights(path, checkpoint)
@@ -29,16 +31,17 @@ def inspect_run(
         player = Player(path, weights, strategy)
     except ValueError as error:
         raise UsageError(f"--strategy: {error}") from error
-    recording = player.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head)
+    recording = player.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head, show=show)
+    without = f" It is not shown what the agent saw: {player.blind}." if player.blind else ""
     if figure is not None:
         if not 0 <= step < len(recording.steps):
             raise UsageError(f"--step must be in 0..{len(recording.steps) - 1}, got {step}")
         save(draw_step(recording, step), figure)
-        return f"Open {figure}."
+        return f"Open {figure}.{without}"
     maps = []
     if isinstance(player.config.env, DeepSeaConfig):
         maps = deep_sea_maps(path, strategy, seed, weights)
     flips = sum(recording.flip(one) for one in recording.steps)
     page = write_page(recording, maps, out)
     cause = "by the draw of an action" if recording.drawn else "by information"
-    return f"{len(recording.steps)} steps, {flips} of them changed {cause}. Open {page} in a browser."
+    return f"{len(recording.steps)} steps, {flips} of them changed {cause}. Open {page} in a browser.{without}"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bootdqn.common.random_streams import random_stream
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
 from bootdqn.exploration.voting import vote_counts
 from bootdqn.inspector.recording import Player, snapshots
@@ -27,9 +28,9 @@ class Maps(NamedTuple):
 
 
 def deep_sea_maps(path: Path, strategy: str | None, seed: int, weights: Path | None) -> list[Maps]:
-    """Return the maps at every snapshot of the run, at its last weights, and at `weights` if they are others."""
-    files: list[Path | None] = [*snapshots(path).values(), None]
-    files += [] if weights is None else [weights]
+    """Return the maps at every snapshot of the run, at its last weights if there are any, and at `weights`."""
+    last = RunFolder(path).weights
+    files = [*snapshots(path).values(), *([last] if last.exists() else []), *([] if weights is None else [weights])]
     found: dict[int, Maps] = {}
     for file in files:
         player = Player(path, file, strategy)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import CannotBeShownError, UsageError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
@@ -132,8 +132,9 @@ class Player:
         on_deep_sea = isinstance(self.config.env, DeepSeaConfig)
         self.compared = compared_with(self.strategy, on_deep_sea=on_deep_sea)
         self._env_config = for_evaluation(self.config.env)
-        render = None if on_deep_sea else "rgb_array"
-        self.environment: Environment = make_environment(self._env_config, render_mode=render)
+        self.blind: str | None = None
+        """Why the environment cannot be shown, where it cannot."""
+        self.environment: Environment = self._make_environment(None if on_deep_sea else "rgb_array")
         file = weights or RunFolder(path).weights
         self.ensemble, self.step = load_ensemble(file, self.config, spec_of(self.environment))
         self.title = path.name if path.name else str(path)
@@ -149,9 +150,13 @@ class Player:
         max_steps: int,
         seed: int,
         head: int | None,
-        on_step: Callable[[int], None] = lambda _: None,
+        show: Callable[[str], None] = lambda _words: None,
     ) -> Recording:
-        """Play and write down; an episode has one active head, drawn unless `head` says which."""
+        """Play and write down; an episode has one active head, drawn unless `head` says which.
+
+        Raises:
+            TrainingError: The environment or the strategy raised something.
+        """
         rng = random_stream(seed, "inspection")
         steps: list[Step] = []
         num_heads = self.config.network.num_heads
@@ -160,24 +165,40 @@ class Player:
         with pinned_threads(self.config.run.threads):
             for episode in range(episodes):
                 active = int(rng.integers(num_heads)) if head is None else head
-                observation, _ = self.environment.reset(seed=int(rng.integers(2**31)))
+                with blamed_on("the environment"):
+                    observation, _ = self.environment.reset(seed=int(rng.integers(2**31)))
                 over = False
                 while not over and len(steps) < max_steps:
                     q = self.q_values(np.asarray(observation)[None])[0]
-                    action = int(self.strategy.select(q, active, rng))
+                    with blamed_on("the strategy"):
+                        action = int(self.strategy.select(q, active, rng))
                     frame, cell = self._shown(observation)
                     names = self._names(cell)
-                    observation, reward, terminated, truncated, _ = self.environment.step(action)
+                    with blamed_on("the environment"):
+                        observation, reward, terminated, truncated, _ = self.environment.step(action)
                     steps.append(Step(episode, active, q, action, float(reward), frame, cell, names))
                     over = terminated or truncated
-                    on_step(len(steps))
+                    show(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
         return Recording(self.title, self.strategy_text, self.compared, self.step, steps)
+
+    def _make_environment(self, render_mode: str | None) -> Environment:
+        try:
+            return make_environment(self._env_config, render_mode=render_mode)
+        except CannotBeShownError as error:
+            self.blind = str(error)
+            return make_environment(self._env_config)
 
     def _shown(self, observation: Any) -> tuple[Array | None, tuple[int, int] | None]:
         if isinstance(self._env_config, DeepSeaConfig):
             row, column = divmod(int(observation), self._env_config.size)
             return None, (row, column)
-        return np.asarray(self.environment.render(), np.uint8), None
+        if self.blind is not None:
+            return None, None
+        try:
+            return np.asarray(self.environment.render(), np.uint8), None
+        except Exception as error:  # whatever an environment of somebody else raises
+            self.blind = f"{type(error).__name__}: {error}"
+            return None, None
 
     def _names(self, cell: tuple[int, int] | None) -> tuple[str, ...]:
         unwrapped: Any = getattr(self.environment, "unwrapped", self.environment)
@@ -200,7 +221,7 @@ def find_weights(path: Path, checkpoint: str | None) -> Path | None:
     if Path(checkpoint).is_file():
         return Path(checkpoint)
     found = snapshots(path)
-    if checkpoint.isdigit() and int(checkpoint) in found:
+    if checkpoint.isdecimal() and int(checkpoint) in found:
         return found[int(checkpoint)]
     known = ", ".join(map(str, found)) or "none: train with --snapshot-every"
     raise UsageError(f"--checkpoint {checkpoint}: no such file, and no snapshot after that step; there are {known}")
@@ -208,5 +229,5 @@ def find_weights(path: Path, checkpoint: str | None) -> Path | None:
 
 def snapshots(path: Path) -> dict[int, Path]:
     """Return the snapshots of a run by their step."""
-    files = sorted(RunFolder(path).snapshots.glob("step-*.safetensors"))
-    return {int(file.stem.removeprefix("step-")): file for file in files}
+    files = {file.stem.removeprefix("step-"): file for file in RunFolder(path).snapshots.glob("step-*.safetensors")}
+    return {int(step): file for step, file in sorted(files.items()) if step.isdecimal()}

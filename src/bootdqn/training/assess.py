@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import UsageError, how_to_install
+from bootdqn.common.errors import UsageError, blamed_on, how_to_install
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
 from bootdqn.envs.make import for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteRule
+from bootdqn.training.config import check_play
 from bootdqn.training.evaluation import Evaluation, evaluate
 from bootdqn.training.run import read_run_config
 from bootdqn.training.threads import pinned_threads
@@ -32,24 +34,54 @@ class Assessment(NamedTuple):
 
 
 def assess(
-    path: Path, *, episodes: int | None, max_steps: int | None, rule: VoteRule | None, seed: int, video: Path | None
+    path: Path,
+    *,
+    episodes: int | None,
+    max_steps: int | None,
+    rule: VoteRule | None,
+    seed: int,
+    video: Path | None = None,
+    show: Callable[[str], None] = lambda _words: None,
 ) -> Assessment:
-    """Play the run in folder `path` by the vote of its heads; None is what the run's own evaluations have."""
+    """Play the run in folder `path` by the vote of its heads; None is what the run's own evaluations have.
+
+    Args:
+        path: Folder of the run.
+        episodes: The most episodes.
+        max_steps: The most steps, of all episodes together.
+        rule: How the heads vote.
+        seed: Seed of the environment.
+        video: File to film the episodes to.
+        show: Takes after every step what is going on, in words.
+
+    Raises:
+        ValueError: There is nothing to play.
+        TrainingError: The environment raised something.
+    """
+    check_play(episodes, max_steps, seed)
     folder, config = RunFolder(path), read_run_config(path)
     own = config.evaluation
     rule = own.vote if rule is None else rule
+    most = own.eval_episodes if episodes is None else episodes
+    steps = count(0)
+
+    def on_step(episode: int) -> None:
+        show(f"episode {min(episode, most):,} of at most {most:,}, {next(steps):,} steps")
+        if film:
+            film.take()
+
     environment = make_environment(for_evaluation(config.env), render_mode="rgb_array" if video else None)
     ensemble, step = load_ensemble(folder.weights, config, spec_of(environment))
     film = _Film(video, environment.render) if video else None
-    with pinned_threads(config.run.threads):
+    with pinned_threads(config.run.threads), blamed_on("the environment"):
         found = evaluate(
             partial(q_values_of, ensemble),
             environment,
-            episodes=own.eval_episodes if episodes is None else episodes,
+            episodes=most,
             max_steps=own.eval_max_steps if max_steps is None else max_steps,
             rule=rule,
             rng=random_stream(seed, "assessment"),
-            on_step=film.take if film else lambda _episode: None,
+            on_step=on_step,
         )
     assert found is not None, "nothing asks this evaluation to stop"
     if film:
@@ -71,7 +103,7 @@ class _Film:
         film: dict[str, Any] = {"fps": STEPS_A_SECOND, "macro_block_size": 2}
         self._writer = imageio.get_writer(path, **(gif if path.suffix == ".gif" else film))
 
-    def take(self, _episode: int) -> None:
+    def take(self) -> None:
         """Add a frame."""
         self._writer.append_data(_even_sides(np.asarray(self._render())))
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -13,6 +13,7 @@ from bootdqn.common.written import counted
 from bootdqn.training.session import Progress
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
+T = TypeVar("T")
 
 
 def describe(progress: Progress) -> str:
@@ -81,13 +82,29 @@ def live_line(label: str, *, quiet: bool = False) -> Iterator[Voice]:
             )
 
 
+@contextmanager
+def live_words(label: str) -> Iterator[Callable[[str], None]]:
+    """Show on standard error what is going on, in words: in place in a terminal, a line now and then elsewhere."""
+    console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    if console.is_terminal:
+        with console.status(label) as status:
+            yield lambda words: status.update(f"{label}: {words}")
+    else:
+        yield _now_and_then(lambda words: console.print(f"{label}: {words}"))
+
+
 def _plain_lines(label: str, console: Console) -> Callable[[Progress], None]:
+    return _now_and_then(lambda progress: console.print(f"{label}: {describe(progress)}"))
+
+
+def _now_and_then(show: Callable[[T], None]) -> Callable[[T], None]:
+    """Return `show`, deaf for some time after each call that it heard, and at first."""
     last = time.monotonic()
 
-    def show(progress: Progress) -> None:
+    def hear(news: T) -> None:
         nonlocal last
         if time.monotonic() - last >= PLAIN_LINE_EVERY_SECONDS:
             last = time.monotonic()
-            console.print(f"{label}: {describe(progress)}")
+            show(news)
 
-    return show
+    return hear

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import TrainingError
+from bootdqn.common.errors import TrainingError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.envs.make import Environment, for_evaluation, make_environment
@@ -127,7 +127,7 @@ class Evaluator:
         if self._environment is None:
             self._environment = make_environment(for_evaluation(self._config.env))
         number = frames // settings.eval_every_frames
-        try:
+        with blamed_on("the evaluation"):
             found = evaluate(
                 self._q_values,
                 self._environment,
@@ -138,8 +138,6 @@ class Evaluator:
                 stop=stop,
                 on_step=lambda episode: on_progress(episode, settings.eval_episodes),
             )
-        except Exception as error:
-            raise TrainingError(f"the evaluation raised {type(error).__name__}: {error}") from error
         if found is None:
             return None
         if not np.isfinite(found.returns).all():

@@ -5,7 +5,7 @@ into the loop.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from gymnasium.spaces import Discrete
 from bootdqn.agent.actor import Actor
 from bootdqn.agent.build import make_learner
 from bootdqn.agent.learner import Learner, UpdateResult
-from bootdqn.common.errors import TrainingError
+from bootdqn.common.errors import TrainingError, blamed_on
 from bootdqn.common.random_streams import RandomStreams
 from bootdqn.common.specs import Array
 from bootdqn.envs.make import Environment, make_environment, spec_of
@@ -208,16 +208,8 @@ def _step(parts: Parts, env: int, action: int) -> tuple[Any, float, bool, bool, 
     return observation, reward, terminated, truncated, info
 
 
-@contextmanager
-def _blamed_on(parts: Parts, env: int) -> Iterator[None]:
-    """Turn whatever the environment raises into an error that says so."""
-    try:
-        yield
-    except TrainingError:
-        raise
-    except Exception as error:
-        after = f"after step {parts.position.step:,}"
-        raise TrainingError(f"environment {env} raised {type(error).__name__} {after}: {error}") from error
+def _blamed_on(parts: Parts, env: int) -> AbstractContextManager[None]:
+    return blamed_on(f"environment {env}", f" after step {parts.position.step:,}")
 
 
 def _refuse_observation(parts: Parts, env: int, observation: Any) -> None:
