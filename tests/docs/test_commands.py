@@ -10,7 +10,9 @@ from bootdqn.experiments.plan import load_sweep
 from reference.documents import ROOT, blocks
 
 DOCS = ROOT / "docs"
-PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+PAGES = sorted(
+    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("*/README.md"))
+)
 SHELL = {
     name: [
         words[1:]
@@ -37,9 +39,10 @@ def test_the_commands_of_a_page_are_understood(page, own_code):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_links_of_a_page_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!http)(.*?)\)", (DOCS / page).read_text(encoding="utf-8")):
+    here = ROOT / page
+    for target in re.findall(r"\]\((?!http)(.*?)\)", here.read_text(encoding="utf-8")):
         name, _, anchor = target.partition("#")
-        path = (DOCS / name) if name else DOCS / page
+        path = here.parent / name if name else here
         assert path.exists(), target
         headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
         assert not anchor or anchor in {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
