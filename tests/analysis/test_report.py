@@ -24,8 +24,9 @@ from bootdqn.analysis.runs import read_runs
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.variants import Variant
+from bootdqn.common.written import counted
 from reference.browser import opened
-from reference.run_folders import DEFAULTS, write_atari, write_deep_sea, write_folder, write_study
+from reference.run_folders import DEFAULTS, GAMES, write_atari, write_deep_sea, write_folder, write_study
 
 EVIL = "<script>alert(1)<"
 
@@ -142,6 +143,10 @@ def test_a_claim_about_deep_sea_is_judged_at_the_largest_size_that_has_enough_se
 def test_a_claim_about_atari_stays_open_on_less_than_the_papers_budget(tmp_path):
     write_study(tmp_path / "small", seeds=3, evaluations=10)
     write_study(tmp_path / "large", seeds=3, evaluations=10, every=20_000_000)
+    for size, every in (("small", 1_000_000), ("large", 20_000_000)):
+        for game in GAMES:
+            for seed in range(3):
+                write_atari(tmp_path / size / game / f"ids/{seed}", game, "ids", seed, scores=[1.0] * 10, every=every)
     claim = "EVOI has the best maximal score in four of six games."
     for size, expected in (("small", OPEN), ("large", SUPPORTED)):
         played = [run for run in played_below(tmp_path / size) if run.num_heads == 10]
@@ -173,7 +178,7 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
     assert why["broken"].startswith("damaged")
     assert why["torn"].startswith("damaged")
     assert why["empty"] == "interrupted: not evaluated yet"
-    assert "not DeepSea or Atari" in why["odd"]
+    assert why["odd"] == "a Gymnasium environment: this report draws DeepSea and Atari"
 
 
 def test_every_figure_is_there_as_png_and_svg_and_every_table_as_csv_and_latex(report):
@@ -260,7 +265,48 @@ def test_plain_strategies_at_other_sizes_have_neither(report):
 
 def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
     write_atari(tmp_path / "a")
-    assert "nothing to compare yet" in atari_answer(played_below(tmp_path))
+    expected = "On Atari there is nothing to compare yet: 1 run, 1 algorithm."
+    assert atari_answer(played_below(tmp_path)) == expected
+
+
+def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
+    for game, scores in (("Hero", (9.0, 2.0, 1.0)), ("Alien", (2.0, 9.0, 1.0)), ("Venture", (5.0, 5.0, 1.0))):
+        for strategy, score in zip(("greedy", "ucb", "gain"), scores, strict=True):
+            write_atari(tmp_path / game / strategy, game, strategy, scores=(score,))
+    played = played_below(tmp_path)
+    rests_on = "of 3 algorithms on 1 seed and 1M frames."
+    assert atari_answer(played) == (
+        f"On Atari, BootDQN and BootDQN-UCB each have the highest maximal score in 1 of 3 games, {rests_on}"
+    )
+    assert atari_answer([run for run in played if run.game == "Venture"]) == (
+        f"On Atari, none has the highest maximal score alone in any of 1 game, {rests_on}"
+    )
+    assert atari_answer([run for run in played if run.game == "Hero"]) == (
+        f"On Atari, BootDQN has the highest maximal score in 1 of 1 game, {rests_on}"
+    )
+
+
+def test_one_is_not_several():
+    said = [counted(number, "run") for number in (0, 1, 2, 1000)]
+    assert said == ["0 runs", "1 run", "2 runs", "1,000 runs"]
+
+
+def test_the_heading_counts_every_folder_once(tmp_path):
+    write_deep_sea(tmp_path / "size", size="three")
+    write_atari(tmp_path / "torn", scores=(1.0,))
+    (tmp_path / "torn/metrics.jsonl").write_text("[]\n")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/config.json").write_text("{")
+    assert "0 of 3 runs in" in write_report(tmp_path, tmp_path / "out.html", DEFAULTS).read_text()
+    one = write_report(tmp_path / "size", tmp_path / "one.html", DEFAULTS).read_text()
+    assert "0 of 1 run in" in one
+    assert "There is nothing to compare yet." in one
+
+
+def test_the_page_says_by_what_rule_atari_claims_are_judged(report):
+    page = report.read_text()
+    assert "supported from half the points that the paper claims" in page
+    assert "the means over seeds decide, without an interval" in page
 
 
 def test_runs_with_different_caps_have_sections_of_their_own(tmp_path):

@@ -9,6 +9,7 @@ from bootdqn.analysis.statistics import (
     interquartile_mean,
     interquartile_means,
     interval_of_mean,
+    intervals_of_means,
     moving_average,
     performance_profile,
     probability_of_improvement,
@@ -58,9 +59,33 @@ def test_there_is_no_interval_of_too_little(values):
     assert interval_of_mean(values) is None
 
 
+@given(st.integers(3, 6), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_the_intervals_along_a_curve_are_those_of_its_points(runs, length, random):
+    values = np.array([[random.uniform(-5, 5) for _ in range(length)] for _ in range(runs)])
+    low, high = intervals_of_means(values)
+    for column, ends in zip(values.T, zip(low, high, strict=True), strict=True):
+        expected = interval_of_mean(column.tolist()) or (column[0], column[0])
+        assert ends == pytest.approx(expected, abs=1e-12)
+    assert intervals_of_means(values[:2]) is None
+
+
+@pytest.mark.parametrize(
+    "strata",
+    [
+        [[0.0], [100.0]],
+        [[3.0, 5.0]],
+        [[1.0, 2.0], [3.0, 4.0]],
+        [[1.0, 2.0, 3.0], [4.0]],
+        [[0.0, 0.0, 0.0], [100.0, 100.0, 100.0]],
+    ],
+)
+def test_there_is_no_stratified_interval_of_too_little(strata):
+    assert stratified_interval(strata, interquartile_means) is None
+
+
 def test_a_stratified_interval_draws_within_strata():
-    """Two strata far apart, without spread within: nothing can vary, though the values do."""
-    assert stratified_interval([[0.0, 0.0], [100.0, 100.0]], interquartile_means) == (50.0, 50.0)
-    assert stratified_interval([[0.0], [100.0]], interquartile_means) is None
+    """Two strata far apart: the mean over both varies by half of what varies within the one that does."""
+    low, high = stratified_interval([[0.0, 0.0, 0.0], [98.0, 100.0, 102.0]], lambda rows: rows.mean(axis=1))
+    assert 49 <= low < 50 < high <= 51
     low, high = stratified_interval([[0.0, 2.0, 4.0], [100.0, 102.0, 104.0]], interquartile_means)
     assert low < 52 < high

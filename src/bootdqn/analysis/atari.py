@@ -1,12 +1,13 @@
 """Atari runs into the paper's tables: maximal scores, human-normalised means, vote variance, runtime by K."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bootdqn.analysis import paper
-from bootdqn.analysis.runs import Run, Trouble
+from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, whole_number
 from bootdqn.analysis.statistics import (
     Values,
     interquartile_mean,
@@ -18,7 +19,6 @@ from bootdqn.analysis.statistics import (
 )
 from bootdqn.analysis.tables import Table
 from bootdqn.common.algorithms import on_atari
-from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.variants import Variant, label, variant_order
 
 PAPER_HEADS = 10
@@ -37,9 +37,14 @@ class Played:
     frames: tuple[int, ...]
     scores: tuple[float, ...]
     diversity: dict[str, tuple[float, ...]]
-    finished: bool
+    status: str
     total_frames: int
     seconds: float | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return self.status == "finished"
 
     @property
     def best(self) -> float:
@@ -53,34 +58,48 @@ class Played:
 
 
 def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
-    """Return the Atari runs that were evaluated at least once, and those that cannot be used."""
-    played, troubles = [], []
+    """Return the Atari runs that were evaluated at least once, and those that cannot be used: a seed counts once.
+
+    Of two runs of one algorithm, game and seed the one evaluated for longer counts: `total_frames` only says when to
+    stop, so the other is its beginning.
+    """
+    places: dict[tuple[Variant, str, int], list[Played]] = {}
+    troubles = []
     for run in runs:
         try:
             evaluations = list(run.folder.read_metrics("evaluation"))
             if not evaluations:
                 troubles.append(Trouble(run.name, f"{run.status}: not evaluated yet"))
                 continue
-            played.append(
-                Played(
-                    name=run.name,
-                    game=str(run.config["game"]),
-                    variant=run.variant,
-                    num_heads=int(run.config["num_heads"]),
-                    seed=int(run.config["seed"]),
-                    frames=tuple(int(record["frames"]) for record in evaluations),
-                    scores=tuple(float(record["mean_return"]) for record in evaluations),
-                    diversity={m: tuple(float(record[m]) for record in evaluations) for m in MEASURES},
-                    finished=run.status == "finished",
-                    total_frames=int(run.config["total_frames"]),
-                    seconds=run.summary.get("seconds"),
-                )
-            )
-            if run.status != "finished":
-                troubles.append(Trouble(run.name, f"{run.status}: its evaluations so far are counted"))
-        except (DamagedFileError, KeyError, TypeError, ValueError) as error:
+            found = _played(run, evaluations)
+        except UNREADABLE as error:
             troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
+            continue
+        places.setdefault((found.variant, found.game, found.seed), []).append(found)
+    played = [max(same, key=lambda run: run.frames[-1]) for same in places.values()]
+    for kept, same in zip(played, places.values(), strict=True):
+        why = f"the same algorithm, game and seed as {kept.name}, which is counted"
+        troubles += [Trouble(one.name, why) for one in same if one is not kept]
+        if not kept.finished:
+            troubles.append(Trouble(kept.name, f"{kept.status}: its evaluations so far are counted"))
     return played, troubles
+
+
+def _played(run: Run, evaluations: list[dict[str, Any]]) -> Played:
+    label(run.variant)  # settings that cannot be said are damaged
+    return Played(
+        name=run.name,
+        game=str(run.config["game"]),
+        variant=run.variant,
+        num_heads=whole_number(run.config, "num_heads"),
+        seed=whole_number(run.config, "seed", least=0),
+        frames=tuple(whole_number(record, "frames") for record in evaluations),
+        scores=tuple(finite_number(record, "mean_return") for record in evaluations),
+        diversity={m: tuple(finite_number(record, m) for record in evaluations) for m in MEASURES},
+        status=run.status,
+        total_frames=whole_number(run.config, "total_frames"),
+        seconds=finite_number(run.summary, "seconds") if run.summary.get("seconds") is not None else None,
+    )
 
 
 def with_paper_heads(played: list[Played]) -> list[Played]:
@@ -112,9 +131,27 @@ def of(played: list[Played], game: str, variant: Variant) -> list[Played]:
     return sorted((r for r in played if r.game == game and r.variant == variant), key=lambda run: run.seed)
 
 
-def equal_budget(played: list[Played], game: str) -> int:
-    """Return the most frames after which every run of `game` has been evaluated."""
-    return min(run.frames[-1] for run in played if run.game == game)
+def equal_budget(played: list[Played], game: str) -> int | None:
+    """Return the most frames that every run of `game` was evaluated for.
+
+    None where within them one run was not evaluated at all, as the others are evaluated more often and have just begun.
+    """
+    runs = [run for run in played if run.game == game]
+    budget = min(run.frames[-1] for run in runs)
+    return budget if all(run.frames[0] <= budget for run in runs) else None
+
+
+def frames_of(runs: list[Played]) -> str:
+    """Say for how many frames runs were evaluated: "3M", or "3M to 4M" where some were for longer."""
+    shortest, longest = (end(run.frames[-1] for run in runs) for end in (min, max))
+    return f"{shortest / 1e6:g}M" if shortest == longest else f"{shortest / 1e6:g}M to {longest / 1e6:g}M"
+
+
+def leader(played: list[Played], game: str, variants: Sequence[Variant]) -> Variant | None:
+    """Return the variant with the highest mean of maximal scores on `game`; None where the first two tie."""
+    means = {v: float(np.mean([run.best for run in of(played, game, v)])) for v in variants if of(played, game, v)}
+    best = [variant for variant, mean in means.items() if mean == max(means.values())]
+    return best[0] if len(best) == 1 else None
 
 
 def curve(runs: list[Played], measure: str | None = None) -> tuple[Values, Values]:
@@ -147,10 +184,10 @@ def maximal_scores(played: list[Played]) -> Table:
                         f"{np.mean(best):,.1f}",
                         _interval(interval_of_mean(best)),
                         "" if known is None else f"{known:,.1f}",
-                        f"{np.mean([run.up_to(budget) for run in runs]):,.1f}",
-                        f"{budget / 1e6:g}M",
+                        "" if budget is None else f"{np.mean([run.up_to(budget) for run in runs]):,.1f}",
+                        "" if budget is None else f"{budget / 1e6:g}M",
                         str(len(runs)),
-                        f"{min(run.frames[-1] for run in runs) / 1e6:g}M",
+                        frames_of(runs),
                     )
                 )
     return Table(
@@ -160,7 +197,9 @@ def maximal_scores(played: list[Played]) -> Table:
         rows,
         "Ours and the paper's: for each seed the best evaluation, averaged over seeds. A maximum over evaluations "
         "grows with their number and favours the erratic; at equal budget the last ten evaluations are averaged "
-        f"instead. The paper's numbers come from {paper.SEEDS} seeds of {paper.FRAMES / 1e6:.0f}M frames.",
+        "instead (nowhere, where a run has no evaluation yet within what another has). Where frames are a range, "
+        "runs of different lengths are averaged, and only the score at equal budget compares like with like. "
+        f"The paper's numbers come from {paper.SEEDS} seeds of {paper.FRAMES / 1e6:.0f}M frames.",
         text_columns=("game", "algorithm"),
     )
 
@@ -201,7 +240,8 @@ def normalised_scores(played: list[Played]) -> Table | None:
         rows,
         "From the maximal scores. Of the paper's own means, those of "
         + " and ".join(on_atari(strategy).label for strategy in paper.TRUNCATED)
-        + " are cut off and not rounded (50.675 and 40.898). Intervals: bootstrap stratified by game.",
+        + " are cut off and not rounded (50.675 and 40.898). Intervals: bootstrap stratified by game, "
+        "where each has three seeds.",
         text_columns=("algorithm",),
     )  # fmt: skip
 

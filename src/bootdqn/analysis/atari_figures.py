@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from bootdqn.analysis import paper
 from bootdqn.analysis.atari import Played, by_heads, curve, games_of, name_of, normalised_strata, of, variants_of
 from bootdqn.analysis.figures import STYLE, band
-from bootdqn.analysis.statistics import RESAMPLES, SEED, Values, performance_profile
+from bootdqn.analysis.statistics import intervals_of_means, performance_profile
 from bootdqn.common.algorithms import on_atari
 from bootdqn.common.variants import Look, looks
 
@@ -99,20 +99,12 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
 def _line(axes: Axes, runs: list[Played], measure: str | None, look: Look) -> Line2D:
     frames, values = curve(runs, measure)
     mean = values.mean(axis=0)
-    if len(runs) > 1:
-        band(axes, frames / 1e6, *_interval(values), look.colour)
+    if ends := intervals_of_means(values):
+        band(axes, frames / 1e6, *ends, look.colour)
     marker = look.marker if len(frames) == 1 else None
     (line,) = axes.plot(frames / 1e6, mean, color=look.colour, label=look.label, linewidth=1.8, marker=marker,
                         linestyle=look.line)  # fmt: skip
     return line
-
-
-def _interval(values: Values) -> tuple[Values, Values]:
-    """Return the 95 % bootstrap interval of the mean over runs, at every point of the curve; values are (runs, T)."""
-    rng = np.random.default_rng(SEED)
-    drawn = values[rng.integers(0, len(values), (RESAMPLES // 2, len(values)))].mean(axis=1)
-    low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    return low, high
 
 
 def _reference_lines(axes: Axes, game: str) -> None:

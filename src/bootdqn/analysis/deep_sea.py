@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import rich.table
 
-from bootdqn.analysis.runs import Run, Trouble
+from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, whole_number
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
-from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.variants import Variant, label, variant_order
 
 
@@ -77,7 +76,7 @@ def read_results(runs: Iterable[Run]) -> tuple[list[Result], list[Trouble]]:
             continue
         try:
             result = _result(run)
-        except (KeyError, TypeError) as error:
+        except UNREADABLE as error:
             troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
             continue
         _, first = results.setdefault((result.variant, result.size, result.cap, result.seed), (result, run.name))
@@ -95,7 +94,7 @@ def regret_curves(runs: Iterable[Run], size: int) -> dict[Variant, list[list[flo
         try:
             variant = run.variant
             bad = [bool(record["bad"]) for record in run.folder.read_metrics("episode")]
-        except (DamagedFileError, KeyError):
+        except UNREADABLE:
             continue
         if bad:
             counts = np.cumsum(bad) / np.arange(1, len(bad) + 1)
@@ -104,15 +103,19 @@ def regret_curves(runs: Iterable[Run], size: int) -> dict[Variant, list[list[flo
 
 
 def _result(run: Run) -> Result:
-    config, summary = run.config, run.summary
+    label(run.variant)  # settings that cannot be said are damaged
     return Result(
         variant=run.variant,
-        size=int(config["size"]),
-        seed=int(config["seed"]),
-        cap=int(config["max_episodes"]),
-        solved_at=summary["solved_at"],
-        solved_at_strict=summary["solved_at_strict"],
+        size=whole_number(run.config, "size"),
+        seed=whole_number(run.config, "seed", least=0),
+        cap=whole_number(run.config, "max_episodes"),
+        solved_at=_episode(run.summary, "solved_at"),
+        solved_at_strict=_episode(run.summary, "solved_at_strict"),
     )
+
+
+def _episode(summary: dict[str, Any], name: str) -> int | None:
+    return None if summary[name] is None else whole_number(summary, name)
 
 
 def cells(results: list[Result]) -> list[Cell]:

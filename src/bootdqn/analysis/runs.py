@@ -1,5 +1,6 @@
 """All the runs below a folder, whatever became of them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,26 @@ class Run:
     def variant(self) -> Variant:
         """What was run."""
         return variant_of(self.config, self.defaults)
+
+
+UNREADABLE = (DamagedFileError, KeyError, TypeError, ValueError)
+"""What reading a damaged run may raise."""
+
+
+def whole_number(record: Mapping[str, Any], name: str, least: int = 1) -> int:
+    """Return a whole number of a record, or raise a `DamagedFileError` that says what stands there instead."""
+    value = record.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise DamagedFileError(f"{name} is {value!r}, not a whole number from {least} on")
+    return value
+
+
+def finite_number(record: Mapping[str, Any], name: str) -> float:
+    """Return a number of a record, or raise a `DamagedFileError` that says what stands there instead."""
+    value = record.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise DamagedFileError(f"{name} is {value!r}, not a number")
+    return float(value)
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,26 @@ Values = NDArray[np.float64]
 RESAMPLES = 2000
 SEED = 0
 FEWEST_FOR_INTERVAL = 3
+"""Runs. The interval of two would be their range, and of three it is little more: it covers less than it says."""
 
 
 def interval_of_mean(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % bootstrap interval of the mean; None where the values are fewer than three or all equal.
+    """Return the 95 % bootstrap interval of the mean; None where the values are fewer than three or all equal."""
+    found = intervals_of_means(np.asarray(values, float)[:, None]) if len(set(values)) > 1 else None
+    return None if found is None else (float(found[0][0]), float(found[1][0]))
 
-    Of two values it would be their range, and of three it is little more: it covers less than it says.
+
+def intervals_of_means(values: Values) -> tuple[Values, Values] | None:
+    """Return the lower and upper ends (T,) of 95 % bootstrap intervals of the mean over runs; None below three.
+
+    Args:
+        values: One row a run (runs, T). Each draw takes whole rows.
     """
-    if len(values) < FEWEST_FOR_INTERVAL or len(set(values)) < 2:
+    if len(values) < FEWEST_FOR_INTERVAL:
         return None
     rng = np.random.default_rng(SEED)
-    found = stats.bootstrap((list(values),), np.mean, n_resamples=RESAMPLES, method="percentile", rng=rng)
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    found = stats.bootstrap((values,), np.mean, n_resamples=RESAMPLES, axis=0, method="percentile", rng=rng)
+    return np.asarray(found.confidence_interval.low, float), np.asarray(found.confidence_interval.high, float)
 
 
 def interquartile_mean(values: Sequence[float]) -> float:
@@ -39,13 +47,14 @@ def stratified_interval(
 ) -> tuple[float, float] | None:
     """Return the 95 % interval of a statistic of all values, drawing again within each stratum (each game).
 
-    None where no stratum has two values.
+    None where a stratum has fewer than three values: one alone never varies, so the interval would hold its game for
+    certain. None also where no stratum has two different ones.
 
     Args:
         strata: The values of each stratum.
         statistic: Maps rows of values (rows, n) to one number a row.
     """
-    if all(len(stratum) < 2 for stratum in strata):
+    if any(len(stratum) < FEWEST_FOR_INTERVAL for stratum in strata) or all(len(set(one)) < 2 for one in strata):
         return None
     rng = np.random.default_rng(SEED)
     drawn = [rng.choice(np.asarray(stratum, float), (RESAMPLES, len(stratum))) for stratum in strata]

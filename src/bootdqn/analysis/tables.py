@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_LATEX = str.maketrans({"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "≥": r"$\geq$"})
+_LATEX: dict[str, str | int | None] = {
+    **{letter: f"\\{letter}" for letter in "&%_#${}"},
+    **{letter: f"${letter}$" for letter in "<>|"},
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "[": "{[}",
+    "≥": r"$\geq$",
+    "ε": r"$\varepsilon$",
+    "\n": " ",
+}
+"""What LaTeX would read as an order, or has no letter for; a bracket is one at the beginning of a row."""
 
 
 @dataclass(frozen=True)
@@ -68,4 +79,4 @@ class Table:
 
 
 def _latex(text: str) -> str:
-    return text.replace("\\", r"\textbackslash ").translate(_LATEX)
+    return text.translate(str.maketrans(_LATEX))

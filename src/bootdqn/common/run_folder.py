@@ -71,17 +71,24 @@ class RunFolder:
         return read_json_object(self.summary) if self.summary.exists() else None
 
     def read_metrics(self, kind: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the records of `kind`, or all. A half-written last line, as a crash leaves it, is passed over."""
+        """Yield the records of `kind`, or all. A half-written last line, as a crash leaves it, is passed over.
+
+        Raises:
+            DamagedFileError: A line is not a JSON object in UTF-8.
+        """
         if not self.metrics.exists():
             return
-        with self.metrics.open(encoding="utf-8") as file:
+        with self.metrics.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                if not line.endswith("\n"):
+                if not line.endswith(b"\n"):
                     return
                 try:
-                    record = json.loads(line)
-                except json.JSONDecodeError as error:
+                    record = json.loads(line.decode())
+                except (ValueError, RecursionError) as error:
                     raise DamagedFileError(f"{self.metrics}, line {number}: {error}") from error
+                if not isinstance(record, dict):
+                    found = type(record).__name__
+                    raise DamagedFileError(f"{self.metrics}, line {number}: expected a JSON object, found {found}")
                 if kind is None or record.get("kind") == kind:
                     yield record
 

@@ -1,0 +1,75 @@
+"""Atari runs: a seed counts once, and runs of different lengths are compared where all were evaluated."""
+
+import pytest
+from matplotlib.collections import FillBetweenPolyCollection
+
+from bootdqn.analysis import atari_figures
+from bootdqn.analysis.atari import equal_budget, maximal_scores, read_played
+from bootdqn.analysis.report import write_report
+from bootdqn.analysis.runs import read_runs
+from reference.run_folders import DEFAULTS, write_atari
+
+
+def read(root):
+    played, troubles = read_played(read_runs(root, DEFAULTS)[0])
+    return played, {trouble.name: trouble.problem for trouble in troubles}
+
+
+def rows(table):
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+def test_there_is_no_equal_budget_where_a_run_was_not_evaluated_within_it(tmp_path):
+    write_atari(tmp_path / "often", scores=(7.0,), every=50_000, eval_every_frames=50_000)
+    write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
+    played, _ = read(tmp_path)
+    assert equal_budget(played, "Hero") is None
+    found = {row["ours"]: (row["ours at equal budget"], row["budget"]) for row in rows(maximal_scores(played))}
+    assert found == {"7.0": ("", ""), "3.0": ("", "")}
+    assert write_report(tmp_path, tmp_path / "out.html", DEFAULTS).exists()
+
+
+def test_an_equal_budget_has_an_evaluation_of_every_run(tmp_path):
+    write_atari(tmp_path / "often", scores=range(1, 22), every=50_000, eval_every_frames=50_000)
+    write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
+    played, _ = read(tmp_path)
+    assert equal_budget(played, "Hero") == 1_050_000
+    found = {row["ours"]: row["ours at equal budget"] for row in rows(maximal_scores(played))}
+    assert found == {"21.0": f"{sum(range(12, 22)) / 10:,.1f}", "3.0": "1.0"}
+
+
+def test_copies_of_a_run_count_once(tmp_path):
+    for name in ("a", "b", "c"):
+        write_atari(tmp_path / name, seed=0, status="interrupted" if name == "a" else "finished")
+    played, troubles = read(tmp_path)
+    assert [run.name for run in played] == ["a"]
+    same = "the same algorithm, game and seed as a, which is counted"
+    assert troubles == {"a": "interrupted: its evaluations so far are counted", "b": same, "c": same}
+    assert rows(maximal_scores(played))[0]["seeds"] == "1"
+
+
+def test_of_a_seed_the_run_that_was_evaluated_for_longest_counts(tmp_path):
+    for name, length in (("a", 1), ("b", 2), ("c", 4), ("d", 3)):
+        write_atari(tmp_path / name, seed=0, scores=[1.0] * length)
+    write_atari(tmp_path / "e", seed=1, scores=[1.0])
+    write_atari(tmp_path / "f", game="Alien", seed=0, scores=[1.0])
+    write_atari(tmp_path / "g", strategy="gain", seed=0, scores=[1.0])
+    played, troubles = read(tmp_path)
+    assert [run.name for run in played] == ["c", "e", "f", "g"]
+    assert troubles == dict.fromkeys("abd", "the same algorithm, game and seed as c, which is counted")
+
+
+def test_runs_of_different_lengths_say_so_beside_their_mean(tmp_path):
+    """`total_frames` only says when a run stops: its first frames are those of a longer one."""
+    write_atari(tmp_path / "a", seed=0, scores=(1.0, 9.0, 3.0))
+    write_atari(tmp_path / "b", seed=1, scores=(5.0, 2.0, 4.0, 100.0))
+    (row,) = rows(maximal_scores(read(tmp_path)[0]))
+    assert (row["frames"], row["budget"], row["seeds"]) == ("3M to 4M", "3M", "2")
+
+
+@pytest.mark.parametrize(("seeds", "bands"), [(1, 0), (2, 0), (3, 1)])
+def test_a_band_is_shaded_from_three_seeds_on(tmp_path, seeds, bands):
+    for seed in range(seeds):
+        write_atari(tmp_path / str(seed), seed=seed, scores=(1.0 + seed, 2.0 - seed))
+    (axes,) = atari_figures.scores(read(tmp_path)[0]).axes
+    assert sum(isinstance(one, FillBetweenPolyCollection) for one in axes.collections) == bands
