@@ -26,6 +26,8 @@ from bootdqn.training.loop import Episode, Round
 from bootdqn.training.provenance import provenance, source_of
 from bootdqn.training.run import default_run_dir, run
 
+MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
+
 
 def config(**settings):
     small = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
@@ -188,6 +190,31 @@ def test_the_default_folder_is_readable_and_never_taken_from_another_run(tmp_pat
     assert default_run_dir(config(strategy="evoi:reduce=sum", seed=3, num_heads=9), tmp_path) == first.with_name(
         first.name + "-2"
     )
+
+
+def modes():
+    return tuple(getattr(backend, name) for backend, name in MODES)
+
+
+@pytest.fixture
+def restored_modes():
+    before = modes()
+    yield
+    for (backend, name), value in zip(MODES, before, strict=True):
+        setattr(backend, name, value)
+
+
+@pytest.mark.usefixtures("restored_modes")
+def test_a_run_trains_with_plain_floats_and_leaves_their_modes_as_they_were(tmp_path, monkeypatch):
+    seen = []
+    original = run_module.make_parts
+    monkeypatch.setattr(run_module, "make_parts", lambda config: seen.append(modes()) or original(config))
+    for before in [(True, True, False, True), (False, False, True, False)]:
+        for (backend, name), value in zip(MODES, before, strict=True):
+            setattr(backend, name, value)
+        run(config(), tmp_path / f"run{before[0]}")
+        assert modes() == before
+    assert seen == [(False, False, True, False)] * 2
 
 
 def test_training_leaves_threads_and_signals_as_they_were(tmp_path):
