@@ -3,13 +3,13 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.training.loop import Episode, Round
-from bootdqn.training.sinks import Sink
+from bootdqn.training.sinks import Sinks
 
 
 class JsonLines:
@@ -122,7 +122,7 @@ def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
 class Records:
     """The metrics of one run, written as the rounds come in."""
 
-    def __init__(self, path: Path, log_every: int, sinks: Sequence[Sink] = ()) -> None:
+    def __init__(self, path: Path, log_every: int, sinks: Sinks) -> None:
         self._file = JsonLines(path)
         self._averages = UpdateAverages(log_every)
         self._sinks = sinks
@@ -144,8 +144,7 @@ class Records:
     def add(self, record: dict[str, Any]) -> None:
         """Write one record."""
         self._file.write(record)
-        for sink in self._sinks:
-            sink.write(record)
+        self._sinks.write(record)
 
     def flush(self, *, sync: bool = False) -> None:
         """Hand everything written so far to the operating system, and with `sync` see it safely on the disk."""
@@ -164,8 +163,7 @@ class Records:
     def close(self) -> None:
         """Close the file and the sinks; what was not flushed is lost."""
         self._file.close()
-        for sink in self._sinks:
-            sink.close()
+        self._sinks.close()
 
 
 class Clock:

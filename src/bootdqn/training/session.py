@@ -18,7 +18,7 @@ from bootdqn.training.loop import Parts, begin, train
 from bootdqn.training.records import Clock, JsonLines, Records
 from bootdqn.training.saving import Saver, is_snapshot_due
 from bootdqn.training.signals import StopRequest
-from bootdqn.training.sinks import Sink
+from bootdqn.training.sinks import Sink, Sinks
 from bootdqn.training.state import Run, digest, get_state, set_state
 from bootdqn.training.weights import save_weights
 
@@ -41,6 +41,17 @@ class Progress(NamedTuple):
     note: str
 
 
+class Voice(NamedTuple):
+    """How a run speaks to people."""
+
+    show: Callable[[Progress], None]
+    """Takes its progress."""
+    announce: Callable[[str], None]
+    """Takes a line that is good to know."""
+    warn: Callable[[str], None]
+    """Takes a line that must be read."""
+
+
 class Session:
     """Trains a run from where it is, in a folder that nobody else uses."""
 
@@ -55,14 +66,13 @@ class Session:
         checkpoints: Checkpoints,
         loaded: Loaded | None,
         sinks: list[Sink],
-        show: Callable[[Progress], None],
-        warn: Callable[[str], None],
+        voice: Voice,
         stop: StopRequest,
     ) -> None:
         """Begin the run, or go on from `loaded`, the checkpoint that was found."""
         self._config, self._folder, self._parts, self._checkpoints = config, folder, parts, checkpoints
-        self._show, self._warn, self._stop, self._lock = show, warn, stop, lock
-        records = Records(folder.metrics, config.run.log_every, sinks)
+        self._show, self._warn, self._stop, self._lock = voice.show, voice.warn, stop, lock
+        records = Records(folder.metrics, config.run.log_every, Sinks(sinks, voice.warn))
         self._run = Run(parts, records, make_goal(config.env), Evaluator(config, parts.learner.q_values))
         self._timing = JsonLines(folder.timing)
         self.not_exact: list[str] = []
@@ -77,7 +87,7 @@ class Session:
         self._clock = Clock(TIMING_EVERY_SECONDS, seconds=seconds, step=step)
         self._glance = Clock(SHOW_EVERY_SECONDS, step=step)
         self._pace = _Pace()
-        self._saver = Saver(self._run, checkpoints, saving, config, lock, self._clock_state, warn)
+        self._saver = Saver(self._run, checkpoints, saving, config, lock, self._clock_state, voice.warn)
 
     def train(self) -> tuple[dict[str, Any], int]:
         """Train, and return the summary and the exit code."""
