@@ -81,7 +81,7 @@ class SavingConfig:
     checkpoint_every_minutes: float | None = None
     """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
     checkpoint_every_steps: int | None = None
-    """Also one after every so many environment steps."""
+    """Also one after every so many environment steps, of all environments together."""
 
     def __post_init__(self) -> None:
         minutes, steps = self.checkpoint_every_minutes, self.checkpoint_every_steps

@@ -1,6 +1,7 @@
 """What a run writes down: `metrics.jsonl` from the stream of rounds alone, `timing.jsonl` from the clock."""
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -164,6 +165,24 @@ class Records:
         """Close the file and the sinks; what was not flushed is lost."""
         self._file.close()
         self._sinks.close()
+
+
+def timing_until(path: Path, step: int) -> tuple[int, float]:
+    """Return how many bytes of the timing in `path` are records up to `step`, and the seconds of the last one.
+
+    It is not synced, so after a power cut there may be anything at its end, which does not count.
+    """
+    length, seconds = 0, 0.0
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                record = json.loads(line)
+                if not (line.endswith(b"\n") and record["step"] <= step and 0 <= record["seconds"] < math.inf):
+                    break
+            except (ValueError, TypeError, KeyError, RecursionError):
+                break
+            length, seconds = length + len(line), max(seconds, float(record["seconds"]))
+    return length, seconds
 
 
 class Clock:
