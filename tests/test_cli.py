@@ -96,7 +96,9 @@ def test_flags_become_the_configuration():
         (["evaluate", "nowhere", "--video", "play.xyz"], "--video must be an .mp4 or a .gif"),
         (["evaluate", "nowhere", "--episodes", "0"], "--episodes must be at least 1"),
         ([*TRAIN, "--mapping-seed", "-1"], "--mapping-seed must be in"),
-        ([*TRAIN, "--threads", "0"], "--threads must be at least 1"),
+        ([*TRAIN, "--threads", "0"], "--threads must be in 1..1024, got 0"),
+        ([*TRAIN, "--threads", "999999999999"], "--threads must be in 1..1024, got 999999999999"),
+        ([*TRAIN, "--n-step", "1000000000"], "--n-step must be at most"),
         ([*TRAIN, "--seed", "1e3"], "--seed"),
         ([*TRAIN, "stray"], "stray"),
         (["demo", "--sizes", "ten"], "--sizes"),
@@ -226,3 +228,34 @@ def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
     fewer = ["demo", "--out", str(out), "--sizes", "3", "--num-seeds", "1", "--max-episodes", "30"]
     assert run_command_line([*fewer, "--strategies", "greedy", "greedy", "--workers", "2"]) == 0
     assert capsys.readouterr().out.startswith("1 run on DeepSea")
+
+
+@pytest.mark.parametrize(
+    ("error", "remedies"),
+    [
+        (MemoryError("Unable to allocate 7.28 PiB"), ["--replay-capacity", "--batch-size", "--hidden-sizes", "--size"]),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), ["--batch-size"]),
+        ("CUDA out of memory. Tried to allocate 20.00 GiB.\nGPU 0 has ...", ["--batch-size", "--device cpu"]),
+    ],
+)
+def test_a_lack_of_memory_is_told_with_the_flags_that_take_it(error, remedies, capsys, monkeypatch, tmp_path):
+    import torch
+
+    def fail(*_args, **_options):
+        raise torch.OutOfMemoryError(error) if isinstance(error, str) else error
+
+    monkeypatch.setattr("bootdqn.training.run.make_parts", fail)
+    assert run_command_line([*TRAIN, "--run-dir", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("bootdqn: not enough memory (")
+    assert told.count("\n") == 1
+    assert all(remedy in told for remedy in remedies)
+
+
+def test_an_error_of_another_kind_keeps_its_traceback(monkeypatch, tmp_path):
+    def fail(*_args, **_options):
+        raise RuntimeError("shapes do not fit")
+
+    monkeypatch.setattr("bootdqn.training.run.make_parts", fail)
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        run_command_line([*TRAIN, "--run-dir", str(tmp_path / "run")])

@@ -24,6 +24,8 @@ from bootdqn.training.config import ATARI, DEEP_SEA, GYM
 from bootdqn.training.extensions import Extensions
 
 STRATEGY_FROM, IMPORT = "--strategy-from", "--import"
+OF_PROCESSOR = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
+"""What takes memory of the processor."""
 
 
 class Command(Protocol):
@@ -132,11 +134,12 @@ def run_command_line(arguments: list[str]) -> int:
     except KeyboardInterrupt as stop:
         return int(getattr(stop, "exit_code", 130))
     except MemoryError as error:
-        return _tell_lack_of_memory(error)
+        return _tell_lack_of_memory(error, OF_PROCESSOR)
     except RuntimeError as error:
-        if "allocate memory" not in str(error):
+        advice = _advice_on_memory(error)
+        if not advice:
             raise
-        return _tell_lack_of_memory(error)
+        return _tell_lack_of_memory(error, advice)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its exit
         return 141
@@ -145,11 +148,18 @@ def run_command_line(arguments: list[str]) -> int:
         return 2
 
 
-def _tell_lack_of_memory(error: Exception) -> int:
+def _advice_on_memory(error: RuntimeError) -> str:
+    """Return what to do if PyTorch raised this for lack of memory, or nothing if it is about something else."""
+    import torch
+
+    if isinstance(error, torch.OutOfMemoryError):
+        return "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
+    return OF_PROCESSOR if "allocate memory" in str(error) else ""
+
+
+def _tell_lack_of_memory(error: Exception, advice: str) -> int:
     lines = str(error).splitlines() or ["MemoryError"]
-    print(
-        f"bootdqn: not enough memory ({lines[0]}); lower --replay-capacity, --hidden-sizes or --size", file=sys.stderr
-    )
+    print(f"bootdqn: not enough memory ({lines[0]}); {advice}", file=sys.stderr)
     return 2
 
 

@@ -55,6 +55,14 @@ def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble
         build(*ensemble, engine="fused")
 
 
-def test_the_kernel_runs_on_the_processor_only():
-    with pytest.raises(UsageError, match=r"--device (cpu|cuda is not there)"):
+def test_the_kernel_runs_on_the_processor_only(monkeypatch):
+    monkeypatch.setattr("bootdqn.agent.build._is_there", lambda _: True)
+    with pytest.raises(UsageError, match=r"--engine fused needs .*--device cpu; use --engine auto"):
         build(*SUPPORTED, engine="fused", device="cuda")
+
+
+def test_a_device_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    with pytest.raises(UsageError, match="--device cuda:2 is not there: PyTorch sees 2 CUDA devices"):
+        build(*SUPPORTED, engine="auto", device="cuda:2")

@@ -88,3 +88,11 @@ def test_a_processor_without_bf16_is_told_so(monkeypatch):
     assert "use --precision fp32" in precision_advice(LearnerConfig(precision="bf16"), "cpu")
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True)
     assert precision_advice(LearnerConfig(precision="bf16"), "cpu") == ""
+
+
+@pytest.mark.parametrize(("native", "advice"), [(True, ""), (False, "this cuda emulates bf16, many times slower")])
+def test_a_gpu_that_only_emulates_bf16_is_told_apart(monkeypatch, native, advice):
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation=True: native or including_emulation)
+    told = precision_advice(LearnerConfig(precision="bf16"), "cuda")
+    assert told.startswith(advice)
+    assert bool(told) == bool(advice)

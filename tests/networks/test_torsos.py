@@ -74,6 +74,27 @@ def test_small_images_get_small_convolutions_and_keep_their_values():
     assert network.torso[0][0](torch.full((1, 7, 7, 3), 5, dtype=torch.uint8)).max() == 5
 
 
+@pytest.mark.parametrize("shape", [(3, 84, 84), (1, 40, 50), (3, 8, 9)])
+def test_channels_first_are_recognised(shape):
+    last = (*shape[1:], shape[0])
+    first, same = (ensemble(BoxSpec(each, np.dtype("uint8")), hidden=(8,)) for each in (shape, last))
+    x = torch.from_numpy(np.random.default_rng(1).integers(0, 256, (2, *shape), dtype=np.uint8))
+    torch.testing.assert_close(first(x), same(x.permute(0, 2, 3, 1)))
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 8), (3, 7, 8), (4, 9, 9), (10, 10, 3)])
+def test_other_images_have_their_channels_last(shape):
+    network = ensemble(BoxSpec(shape, np.dtype("float32")), hidden=(8,))
+    (convolution,) = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    assert convolution.in_channels == shape[-1]
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 3), (2, 84, 84), (84, 2, 3), (1, 3, 3)])
+def test_images_too_small_for_a_convolution_are_refused(shape):
+    with pytest.raises(UsageError, match=r"convolutions need 3 x 3: wrap .*FlattenObservation"):
+        ensemble(BoxSpec(shape, np.dtype("float32")))
+
+
 def test_images_cannot_have_independent_networks():
     with pytest.raises(UsageError, match="images need --ensemble shared"):
         ensemble(ATARI, ensemble="independent")

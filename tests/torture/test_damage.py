@@ -16,7 +16,7 @@ from torture.settings import DEEP_SEA
 
 SETTINGS = DEEP_SEA | {"max_episodes": 80, "replay_capacity": 160}
 SMALL_SEGMENTS = with_segments_of(24)
-OLDER, NEWER = "step-000000000304", "step-000000000345"
+OLDER, NEWER = "step-000000000300", "step-000000000345"
 
 
 @pytest.fixture(scope="module")

@@ -77,6 +77,17 @@ def test_a_strategy_is_written_in_one_way():
         ({"environment": "deep-sea", "seed": -1}, "--seed must be in"),
         ({"environment": "deep-sea", "device": "tpu"}, "--device must be cpu, cuda"),
         ({"environment": "deep-sea", "num_envs": 9, "replay_capacity": 17}, "--replay-capacity must be at least 18"),
+        (
+            {"environment": "deep-sea", "replay_capacity": 99, "n_step": 100},
+            "--n-step must be at most 99, .*--replay-cap",
+        ),
+        (
+            {"environment": "deep-sea", "replay_capacity": 99, "num_envs": 4, "n_step": 25},
+            "--n-step must be at most 24",
+        ),
+        ({"environment": "deep-sea", "n_step": 1_000_000_000}, "--n-step must be at most"),
+        ({"environment": "deep-sea", "threads": 0}, "--threads must be in 1..1024, got 0"),
+        ({"environment": "deep-sea", "threads": 1025}, "--threads must be in 1..1024, got 1025"),
         ({"environment": "atari", "replay_capacity": 4}, "--replay-capacity must be at least 5"),
         ({"environment": "atari", "screen_size": 20}, "--screen-size must be at least 36"),
         ({"environment": "deep-sea", "unscaled_move_cost": float("nan")}, "--unscaled-move-cost must be finite"),
@@ -87,6 +98,11 @@ def test_a_strategy_is_written_in_one_way():
 def test_a_wrong_setting_is_named(flat, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         from_flat(flat)
+
+
+def test_as_many_steps_as_the_replay_holds_can_be_added_up():
+    settings = {"environment": "deep-sea", "replay_capacity": 99, "num_envs": 4, "n_step": 24}
+    assert from_flat(settings).learner.n_step == 24
 
 
 def test_an_integer_is_a_float_but_not_the_other_way_round():

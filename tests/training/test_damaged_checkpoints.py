@@ -78,6 +78,30 @@ def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monke
     assert "metrics.jsonl is shorter than its checkpoint says; --restart begins the run again" in told
 
 
+@pytest.mark.parametrize("content", ["", '{"status": "fini', "[]"])
+def test_a_damaged_summary_is_no_dead_end(path, capsys, content):
+    train(FUSED, path)
+    found = results(path)
+    RunFolder(path).summary.write_text(content)
+    for attempt in (lambda *more: train_by_command(FUSED, path, *more),
+                    lambda *more: run_command_line(["resume", str(path), "--quiet", *more])):  # fmt: skip
+        RunFolder(path).summary.write_text(content)
+        assert attempt() == 2
+        told = capsys.readouterr().err
+        assert "summary.json" in told
+        assert "--restart begins the run again" in told
+        assert attempt("--restart") == 0
+        assert results(path) == found
+
+
+def test_beginning_again_does_not_take_the_folder_of_another_run(path, capsys):
+    train(FUSED, path)
+    found = results(path)
+    assert train_by_command({"seed": 4}, path, "--restart") == 2
+    assert "holds another configuration (seed: 3 there, 4 here)" in capsys.readouterr().err
+    assert results(path) == found
+
+
 def test_a_finished_run_is_begun_again_when_told_and_comes_out_the_same(path, capsys):
     settings = {"snapshot_every": 100}
     train(settings, path)

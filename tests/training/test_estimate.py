@@ -9,7 +9,7 @@ from bootdqn.experiments.cost import costs, memory_needed
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training import estimate as module
 from bootdqn.training.config import from_flat, resolve
-from bootdqn.training.estimate import estimate, gigabytes
+from bootdqn.training.estimate import Estimate, estimate, gigabytes, refuse_what_cannot_fit
 from bootdqn.training.loop import make_parts
 from bootdqn.training.run import run
 
@@ -52,9 +52,32 @@ def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path, m
 
 
 def test_a_full_disk_is_noticed_beforehand(tmp_path, monkeypatch):
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    free_bytes(monkeypatch, 1000)
     with pytest.raises(UsageError, match="choose another --run-dir"):
         run(from_flat({"environment": "deep-sea"}), tmp_path / "run")
+
+
+def free_bytes(monkeypatch, free):
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free})())
+
+
+def test_what_a_run_has_saved_already_is_room_for_it(tmp_path, monkeypatch):
+    (tmp_path / "checkpoints/step-000000000048").mkdir(parents=True)
+    (tmp_path / "checkpoints/segments").mkdir()
+    sizes = {
+        "checkpoints/step-000000000048/learner.safetensors": 400,
+        "checkpoints/segments/piece.safetensors": 250,
+        "weights.safetensors": 100,
+        "metrics.jsonl": 7000,
+    }
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    free_bytes(monkeypatch, 1000)
+    refuse_what_cannot_fit(Estimate(0, 0, 0, 1750), tmp_path)
+    with pytest.raises(UsageError, match="choose another --run-dir"):
+        refuse_what_cannot_fit(Estimate(0, 0, 0, 1751), tmp_path)
+    with pytest.raises(UsageError, match="choose another --run-dir"):
+        refuse_what_cannot_fit(Estimate(0, 0, 0, 1001), tmp_path / "elsewhere")
 
 
 def test_the_machine_tells_its_memory():

@@ -8,10 +8,14 @@ import pytest
 from bootdqn.cli import run_command_line
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.tensors import read_tensors
+from bootdqn.training.config import SavingConfig, from_flat
+from bootdqn.training.records import timing_until
+from bootdqn.training.run import run
 from reference.faults import (
     EVALUATED,
     FUSED,
     LEARNING_STARTS,
+    SMALL,
     STEPS,
     results,
     rounds_watched,
@@ -54,6 +58,52 @@ def test_timing_tells_what_checkpoints_cost(path):
     saved = [record for record in timing if "checkpoint_seconds" in record]
     assert [record["step"] for record in saved] == [0, 48, 96, 144, 192]
     assert all(record["checkpoint_seconds"] >= 0 and record["checkpoint_bytes"] > 0 for record in saved)
+
+
+def saved_steps(path):
+    timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
+    return [record["step"] for record in timing if "checkpoint_seconds" in record]
+
+
+@pytest.mark.parametrize(("num_envs", "steps"), [(1, [*range(0, 200, 10)]), (3, [0, 12, 21, 30, 42, 51])])
+def test_checkpoints_are_made_at_the_chosen_steps(path, num_envs, steps):
+    saving = SavingConfig(checkpoint_every_steps=10)
+    run(from_flat({"environment": "gym"} | SMALL | {"num_envs": num_envs}), path, saving=saving)
+    assert saved_steps(path)[: len(steps)] == steps
+
+
+def test_the_checkpoint_of_a_stopped_run_is_timed_and_stays_so(path, monkeypatch):
+    with stopping_at(monkeypatch, 70):
+        train(FUSED, path)
+    assert saved_steps(path) == [0, 48, 70]
+    train(FUSED, path)
+    assert saved_steps(path) == [0, 48, 70, 96, 144, 192]
+
+
+def test_timing_beyond_the_checkpoint_of_a_killed_run_is_forgotten(path, monkeypatch):
+    def kill(parts):
+        if parts.position.step == 80:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
+        train(FUSED, path)
+    with RunFolder(path).timing.open("w") as file:
+        file.write('{"seconds": 1.5, "step": 48}\n{"seconds": 2.5, "step": 49}\n\0\0\0')
+    train(FUSED, path)
+    timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
+    assert timing[0] == {"seconds": 1.5, "step": 48}
+    assert [record["step"] for record in timing] == [48, 96, 144, 192, 200]
+    assert [record["seconds"] for record in timing] == sorted(record["seconds"] for record in timing)
+
+
+@pytest.mark.parametrize(
+    "junk", ["{\n", "[]\n", "null\n", '{"step": 3}\n', '{"step": 3, "seconds": 1e999}\n', '{"step"']
+)
+def test_timing_that_a_power_cut_spoiled_ends_before_it(tmp_path, junk):
+    path, good = tmp_path / "timing.jsonl", '{"seconds": 1, "step": 0}\n{"seconds": 2, "step": 3}\n'
+    path.write_text(good + junk + '{"seconds": 3, "step": 3}\n')
+    assert timing_until(path, 3) == (len(good), 2.0)
+    assert timing_until(path, 2) == (len(good) // 2, 1.0)
 
 
 @pytest.mark.parametrize(

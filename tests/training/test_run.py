@@ -6,15 +6,27 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.backends import cuda, cudnn
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.solved import SolvedRule
+from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.training import run as run_module
 from bootdqn.training.config import from_flat, resolve, to_flat
+from bootdqn.training.display import summary_line
+from bootdqn.training.goals import make_goal
+from bootdqn.training.loop import Episode, Round
 from bootdqn.training.provenance import provenance, source_of
 from bootdqn.training.run import default_run_dir, run
+
+MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
 
 
 def config(**settings):
@@ -73,6 +85,27 @@ def test_a_solved_run_stops_when_both_readings_hold(tmp_path):
     summary = run(config(**settings), tmp_path / "run").summary
     assert summary["status"] == "finished"
     assert summary["episodes"] == max(summary["solved_at"], summary["solved_at_strict"]) < 1000
+
+
+def test_episodes_beyond_the_cap_are_recorded_and_do_not_count(tmp_path):
+    summary = run(config(num_envs=4, max_episodes=10), tmp_path / "run").summary
+    episodes = list(RunFolder(tmp_path / "run").read_metrics("episode"))
+    assert [record["episode"] for record in episodes] == list(range(1, 13))
+    assert summary["episodes"] == summary["good_episodes"] + summary["bad_episodes"] == 10
+    assert summary["bad_episodes"] == sum(record["bad"] for record in episodes[:10])
+    assert "not solved in 10 episodes" in summary_line(summary | {"solved_at_strict": None})
+
+
+@given(bad=st.lists(st.booleans(), min_size=1, max_size=60), num_envs=st.integers(1, 7), cap=st.integers(1, 40))
+def test_a_cap_counts_the_same_episodes_however_many_finish_at_a_time(bad, num_envs, cap):
+    goal, rule = make_goal(DeepSeaConfig(max_episodes=cap)), SolvedRule()
+    for start in range(0, len(bad), num_envs):
+        finished = [Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": one}) for one in bad[start : start + num_envs]]
+        goal.add_round(Round(start, finished, []))
+    for one in bad[:cap]:
+        rule.add_episode(bad=one)
+    assert goal.get_state() == asdict(rule)
+    assert goal.completed <= 1
 
 
 def test_a_finished_folder_is_left_alone(tmp_path):
@@ -157,6 +190,31 @@ def test_the_default_folder_is_readable_and_never_taken_from_another_run(tmp_pat
     assert default_run_dir(config(strategy="evoi:reduce=sum", seed=3, num_heads=9), tmp_path) == first.with_name(
         first.name + "-2"
     )
+
+
+def modes():
+    return tuple(getattr(backend, name) for backend, name in MODES)
+
+
+@pytest.fixture
+def restored_modes():
+    before = modes()
+    yield
+    for (backend, name), value in zip(MODES, before, strict=True):
+        setattr(backend, name, value)
+
+
+@pytest.mark.usefixtures("restored_modes")
+def test_a_run_trains_with_plain_floats_and_leaves_their_modes_as_they_were(tmp_path, monkeypatch):
+    seen = []
+    original = run_module.make_parts
+    monkeypatch.setattr(run_module, "make_parts", lambda config: seen.append(modes()) or original(config))
+    for before in [(True, True, False, True), (False, False, True, False)]:
+        for (backend, name), value in zip(MODES, before, strict=True):
+            setattr(backend, name, value)
+        run(config(), tmp_path / f"run{before[0]}")
+        assert modes() == before
+    assert seen == [(False, False, True, False)] * 2
 
 
 def test_training_leaves_threads_and_signals_as_they_were(tmp_path):

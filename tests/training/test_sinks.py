@@ -9,6 +9,7 @@ from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import from_flat
 from bootdqn.training.run import run
 from bootdqn.training.sinks import WandbSink, scalars
+from reference.faults import FUSED, rounds_watched, train
 
 SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "stop_when_solved": False, "log_every": 20}
 
@@ -30,6 +31,69 @@ def test_tensorboard_holds_the_numbers_of_the_metrics(tmp_path):
     assert [event.step for event in told] == [record["step"] for record in episodes]
     assert [event.value for event in told] == pytest.approx([record["return"] for record in episodes])
     assert "update/loss" in events.Tags()["scalars"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorboard_shows_every_step_of_a_killed_run_once(tmp_path, monkeypatch):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def kill(parts):
+        if parts.position.step == 170:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
+        train(FUSED, path, tensorboard=True)
+    train(FUSED, path, tensorboard=True)
+    events = EventAccumulator(str(path / "tensorboard"))
+    events.Reload()
+    told = [(event.step, event.value) for event in events.Scalars("update/loss")]
+    written = [(record["step"], record["loss"]) for record in RunFolder(path).read_metrics("update")]
+    assert [step for step, _ in told] == [step for step, _ in written]
+    assert [loss for _, loss in told] == pytest.approx([loss for _, loss in written])
+
+
+class FailingSink:
+    """Fails from its so-many-th call on; closing is a call, too."""
+
+    name = "The sink"
+
+    def __init__(self, good_calls):
+        self.good_calls, self.calls = good_calls, 0
+
+    def write(self, _record):
+        self.calls += 1
+        if self.calls > self.good_calls:
+            raise OSError(27, "File too large")
+
+    def close(self):
+        self.write({})
+
+
+@pytest.mark.parametrize("good_calls", [0, 7])
+def test_a_sink_that_fails_is_named_once_and_training_goes_on(tmp_path, monkeypatch, good_calls):
+    failing, good = FailingSink(good_calls), FailingSink(10**9)
+    monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing, good])
+    warnings = []
+    assert run(from_flat(SMALL), tmp_path / "told", warn=warnings.append).exit_code == 0
+    monkeypatch.undo()
+    run(from_flat(SMALL), tmp_path / "alone")
+    assert (tmp_path / "told/metrics.jsonl").read_bytes() == (tmp_path / "alone/metrics.jsonl").read_bytes()
+    assert failing.calls == good_calls + 1
+    assert good.calls == 1 + len(list(RunFolder(tmp_path / "told").read_metrics()))
+    (warning,) = warnings
+    assert warning.startswith("The sink failed (OSError: [Errno 27] File too large)")
+    assert warning.endswith("training goes on")
+
+
+def test_a_sink_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
+    run(from_flat(SMALL), tmp_path / "alone")
+    failing = FailingSink(len(list(RunFolder(tmp_path / "alone").read_metrics())))
+    monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing])
+    warnings = []
+    outcome = run(from_flat(SMALL), tmp_path / "told", warn=warnings.append)
+    assert outcome.summary["status"] == "finished"
+    assert len(warnings) == 1
 
 
 def test_a_missing_package_is_named_before_anything_is_written(tmp_path, monkeypatch):

@@ -28,7 +28,8 @@ def precision_advice(config: LearnerConfig, device: str) -> str:
     """Return what to know about `config.precision` on `device`, or nothing where it is a good choice."""
     if config.precision == "fp32":
         return ""
-    native = torch.cuda.is_bf16_supported() if device != "cpu" else torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    on_processor = torch.ops.mkldnn._is_mkldnn_bf16_supported
+    native = on_processor() if device == "cpu" else torch.cuda.is_bf16_supported(including_emulation=False)
     return "" if native else f"this {device} emulates bf16, many times slower than fp32: use --precision fp32"
 
 

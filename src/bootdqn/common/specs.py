@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+SMALLEST_SCREEN = 36
+"""Side of the smallest image that the paper's three convolutions can take."""
 
 
 @dataclass(frozen=True)

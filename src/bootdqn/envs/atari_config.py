@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bootdqn.common.specs import SMALLEST_SCREEN
+
 GAMES = tuple(
     """
     Adventure AirRaid Alien Amidar Assault Asterix Asteroids Atlantis Atlantis2 Backgammon BankHeist BasicMath
@@ -20,10 +22,6 @@ GAMES = tuple(
     """.split()  # noqa: SIM905 - a page of quotation marks otherwise
 )
 """The single-player games that ALE registers as `ALE/<game>-v5`."""
-
-
-SMALLEST_SCREEN = 36
-"""What the paper's three convolutions need."""
 
 
 @dataclass(frozen=True)

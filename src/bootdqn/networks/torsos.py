@@ -6,15 +6,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bootdqn.common.specs import BoxSpec
+from bootdqn.common.errors import UsageError
+from bootdqn.common.specs import SMALLEST_SCREEN, BoxSpec
 from bootdqn.networks.layers import linear
 
 ATARI_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of the paper's three layers."""
 SMALL_CONVOLUTIONS = ((16, 3, 1),)
 """For images too small for the paper's, as MinAtar's 10 x 10."""
-SMALLEST_ATARI_SIDE = 36
-"""The paper's three layers need an image of at least 36 x 36."""
+SMALLEST_SIDE = 3
+"""What the small ones need."""
+COLOURS, SMALLEST_SIDE_BEHIND_COLOURS = (1, 3), 8
+"""An image with so many channels, and larger sides after them, has its channels first."""
 
 
 class _Entrance(nn.Module):
@@ -52,16 +55,27 @@ class Pixels(_Entrance):
 
 
 def is_image(spec: BoxSpec) -> bool:
-    """Return whether observations are images: a stack of frames, or height x width x channels."""
+    """Return whether observations are images: a stack of frames, or height, width and channels."""
     return spec.stacked or len(spec.shape) == 3
+
+
+def has_channels_first(spec: BoxSpec) -> bool:
+    """Return whether images are channels x height x width: stacks are, and grey or colour images that look like it."""
+    return spec.stacked or (spec.shape[0] in COLOURS and min(spec.shape[1:]) >= SMALLEST_SIDE_BEHIND_COLOURS)
 
 
 def convolutional(spec: BoxSpec) -> tuple[nn.Sequential, int]:
     """Return a convolutional torso for the images of `spec`, the paper's where they are large enough, and its F."""
-    channels, height, width = spec.shape if spec.stacked else (spec.shape[2], *spec.shape[:2])
-    large = min(height, width) >= SMALLEST_ATARI_SIDE
+    first = has_channels_first(spec)
+    channels, height, width = spec.shape if first else (spec.shape[2], *spec.shape[:2])
+    if min(height, width) < SMALLEST_SIDE:
+        raise UsageError(
+            f"observations of shape {spec.shape} are images of {height} x {width}, and convolutions need "
+            f"{SMALLEST_SIDE} x {SMALLEST_SIDE}: wrap the environment in gymnasium.wrappers.FlattenObservation"
+        )
+    large = min(height, width) >= SMALLEST_SCREEN
     scale = 1 / 255 if spec.dtype == np.uint8 and (large or spec.stacked) else 1.0
-    layers: list[nn.Module] = [Pixels(channels_last=not spec.stacked, scale=scale)]
+    layers: list[nn.Module] = [Pixels(channels_last=not first, scale=scale)]
     for out, kernel, stride in ATARI_CONVOLUTIONS if large else SMALL_CONVOLUTIONS:
         layers += [_convolution(channels, out, kernel, stride), nn.ReLU()]
         channels, height, width = out, (height - kernel) // stride + 1, (width - kernel) // stride + 1

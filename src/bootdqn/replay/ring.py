@@ -52,7 +52,7 @@ class RingReplay:
             )
         self._slots = capacity // num_envs + 1
         total = num_envs * self._slots
-        self._powers = np.asarray([discount**step for step in range(n_step + 1)], np.float32)
+        self._powers = np.fromiter((discount**step for step in range(n_step + 1)), np.float32, n_step + 1)
         self._store = make_store(observation, total)
         self._age = np.zeros(total, np.uint8)
         self._action = np.zeros(total, np.int32)

@@ -50,6 +50,11 @@ class Loaded(NamedTuple):
     state: State
     segments: dict[int, "Segment"]
 
+    @property
+    def step(self) -> int:
+        """After how many steps it was made."""
+        return int(self.state.values["step"])
+
 
 class Segment(NamedTuple):
     """A piece of the replay on disk."""

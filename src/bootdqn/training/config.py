@@ -20,6 +20,7 @@ from bootdqn.networks.config import NetworkConfig
 from bootdqn.replay.config import ReplayConfig
 
 EnvT = TypeVar("EnvT", bound=EnvConfig)
+MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed must be in 0..4294967295, got {self.seed}")
-        for name in ("num_envs", "threads", "log_every"):
+        if not 1 <= self.threads <= MOST_THREADS:
+            raise ValueError(f"--threads must be in 1..{MOST_THREADS}, got {self.threads}")
+        for name in ("num_envs", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
         if isinstance(self.snapshot_every, int) and self.snapshot_every < 1:
@@ -78,7 +81,7 @@ class SavingConfig:
     checkpoint_every_minutes: float | None = None
     """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
     checkpoint_every_steps: int | None = None
-    """Also one after every so many environment steps."""
+    """Also one after every so many environment steps, of all environments together."""
 
     def __post_init__(self) -> None:
         minutes, steps = self.checkpoint_every_minutes, self.checkpoint_every_steps
@@ -108,6 +111,12 @@ class TrainConfig(Generic[EnvT]):
         if capacity < fewest:
             raise ValueError(
                 f"--replay-capacity must be at least {fewest} for --num-envs {self.run.num_envs}, got {capacity}"
+            )
+        longest = capacity // self.run.num_envs
+        if self.learner.n_step > longest:
+            raise ValueError(
+                f"--n-step must be at most {longest}, the transitions of --replay-capacity {capacity} for each of "
+                f"--num-envs {self.run.num_envs}, got {self.learner.n_step}"
             )
 
 

@@ -3,14 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 
 from bootdqn.common.written import counted
-from bootdqn.training.session import Progress
+from bootdqn.training.session import Progress, Voice
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
 T = TypeVar("T")
@@ -47,17 +47,6 @@ def duration(seconds: float) -> str:
     if whole < 86400:
         return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
     return f"{whole // 86400}d {whole % 86400 // 3600}h"
-
-
-class Voice(NamedTuple):
-    """How a run speaks to people."""
-
-    show: Callable[[Progress], None]
-    """Takes its progress."""
-    announce: Callable[[str], None]
-    """Takes a line that is good to know."""
-    warn: Callable[[str], None]
-    """Takes a line that must be read."""
 
 
 @contextmanager

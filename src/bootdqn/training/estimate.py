@@ -1,10 +1,12 @@
 """What a run will need, told before it begins; what cannot fit is refused before the first step."""
 
+import contextlib
 import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.loop import Parts
 
 PROCESS_BYTES = 600 * 2**20
@@ -58,15 +60,30 @@ def refuse_environments_that_cannot_fit(num_envs: int) -> None:
 
 
 def refuse_what_cannot_fit(needed: Estimate, path: Path) -> None:
-    """Raise a UsageError if the machine has less memory, or the disk of `path` less room, than `needed`."""
+    """Raise a UsageError if the machine has less memory, or the disk of `path` less room, than `needed`.
+
+    What a run that goes on has in the folder `path` already is room, too.
+    """
     available = available_memory()
     if available is not None and needed.memory > available:
         raise UsageError(
             f"this run needs {needed}, and {gigabytes(available)} of memory are available; lower --replay-capacity"
         )
     free = shutil.disk_usage(next(parent for parent in (path, *path.absolute().parents) if parent.exists())).free
-    if needed.disk > free:
-        raise UsageError(f"this run needs {needed}, and {gigabytes(free)} are free at {path}; choose another --run-dir")
+    room = free + saved_bytes(path)
+    if needed.disk > room:
+        raise UsageError(
+            f"this run needs {needed}, and {path} has room for {gigabytes(room)}; choose another --run-dir"
+        )
+
+
+def saved_bytes(path: Path) -> int:
+    """Return how much the checkpoints and weights in the run folder `path` take."""
+    folder, total = RunFolder(path), 0
+    for file in (folder.weights, *folder.checkpoints.rglob("*")):
+        with contextlib.suppress(OSError):  # not there, or just removed by a run that is under way
+            total += file.stat().st_size if file.is_file() else 0
+    return total
 
 
 def available_memory() -> int | None:

@@ -60,8 +60,8 @@ class DeepSeaGoal:
         self._rule = SolvedRule()
 
     def add_round(self, round_: Round) -> None:
-        """Count good and bad episodes."""
-        for episode in round_.finished:
+        """Count good and bad episodes; what several environments finish beyond the cap does not count."""
+        for episode in round_.finished[: self._config.max_episodes - self._rule.episodes]:
             self._rule.add_episode(bad=episode.info["bad_episode"])
 
     def add_evaluation(self, mean_return: float) -> None:
@@ -93,6 +93,7 @@ class DeepSeaGoal:
         """Return both readings of "solved" and the counts behind them."""
         rule = self._rule
         return {
+            "episodes": rule.episodes,
             "solved_at": rule.solved_at,
             "solved_at_strict": rule.solved_at_strict,
             "first_good_episode": rule.first_good_episode,

@@ -1,15 +1,16 @@
 """What a run writes down: `metrics.jsonl` from the stream of rounds alone, `timing.jsonl` from the clock."""
 
 import json
+import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.training.loop import Episode, Round
-from bootdqn.training.sinks import Sink
+from bootdqn.training.sinks import Sinks
 
 
 class JsonLines:
@@ -122,7 +123,7 @@ def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
 class Records:
     """The metrics of one run, written as the rounds come in."""
 
-    def __init__(self, path: Path, log_every: int, sinks: Sequence[Sink] = ()) -> None:
+    def __init__(self, path: Path, log_every: int, sinks: Sinks) -> None:
         self._file = JsonLines(path)
         self._averages = UpdateAverages(log_every)
         self._sinks = sinks
@@ -144,8 +145,7 @@ class Records:
     def add(self, record: dict[str, Any]) -> None:
         """Write one record."""
         self._file.write(record)
-        for sink in self._sinks:
-            sink.write(record)
+        self._sinks.write(record)
 
     def flush(self, *, sync: bool = False) -> None:
         """Hand everything written so far to the operating system, and with `sync` see it safely on the disk."""
@@ -164,8 +164,25 @@ class Records:
     def close(self) -> None:
         """Close the file and the sinks; what was not flushed is lost."""
         self._file.close()
-        for sink in self._sinks:
-            sink.close()
+        self._sinks.close()
+
+
+def timing_until(path: Path, step: int) -> tuple[int, float]:
+    """Return how many bytes of the timing in `path` are records up to `step`, and the seconds of the last one.
+
+    It is not synced, so after a power cut there may be anything at its end, which does not count.
+    """
+    length, seconds = 0, 0.0
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                record = json.loads(line)
+                if not (line.endswith(b"\n") and record["step"] <= step and 0 <= record["seconds"] < math.inf):
+                    break
+            except (ValueError, TypeError, KeyError, RecursionError):
+                break
+            length, seconds = length + len(line), max(seconds, float(record["seconds"]))
+    return length, seconds
 
 
 class Clock:

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from bootdqn.agent.build import precision_advice
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import write_json_atomically
-from bootdqn.common.lock import Lock, locked
+from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import RunFolder, read_json_object
 from bootdqn.envs.make import effective_settings
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.config import SavingConfig, TrainConfig, differences, from_flat, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
 from bootdqn.training.extensions import digests
-from bootdqn.training.loop import Parts, make_parts
+from bootdqn.training.loop import make_parts
 from bootdqn.training.provenance import provenance
-from bootdqn.training.session import Progress, Session
-from bootdqn.training.signals import StopRequest, stop_on_signal
+from bootdqn.training.session import Progress, Session, Voice
+from bootdqn.training.signals import stop_on_signal
 from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks
 from bootdqn.training.threads import pinned_threads
 
@@ -73,9 +73,10 @@ def run(
     refuse_missing_sinks(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
     config = resolve(config)
     folder = RunFolder(path)
-    finished = finished_summary(folder, config)
-    if finished is not None and not restart:
+    finished = finished_summary(folder, config, restart=restart)
+    if finished is not None:
         return Outcome(finished, 0, already_finished=True)
+    voice = Voice(show, announce, warn)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         refuse_environments_that_cannot_fit(config.run.num_envs)
         parts = make_parts(config)
@@ -88,62 +89,48 @@ def run(
             warn(advice)
         folder.path.mkdir(parents=True, exist_ok=True)
         with locked(folder.lock) as lock:
-            finished = finished_summary(folder, config)  # once more: another process may have come first
-            if finished is not None and not restart:
+            finished = finished_summary(folder, config, restart=restart)  # another process may have come first
+            if finished is not None:
                 return Outcome(finished, 0, already_finished=True)
-            session = _open_session(
-                config, folder, parts, lock, settings, saving or SavingConfig(), (show, announce, warn), stop,
-                restart=restart, tensorboard=tensorboard, wandb=wandb,
+            checkpoints = Checkpoints(folder.checkpoints)
+            loaded = None if restart else _find_checkpoint(folder, checkpoints, warn)
+            if loaded is None:
+                _begin(folder, checkpoints, config, settings)
+            folder.summary.unlink(missing_ok=True)
+            sinks = _open_sinks(config, folder, loaded, tensorboard=tensorboard, wandb=wandb)
+            session = Session(
+                config, folder, parts, lock, saving=saving or SavingConfig(), checkpoints=checkpoints, loaded=loaded,
+                sinks=sinks, voice=voice, stop=stop,
             )  # fmt: skip
+            if loaded is not None:
+                _tell_resumption(folder, config, loaded, session.not_exact, voice)
             return Outcome(*session.train())
 
 
-def _open_session(
-    config: TrainConfig[Any],
-    folder: RunFolder,
-    parts: Parts,
-    lock: Lock,
-    settings: dict[str, Any],
-    saving: SavingConfig,
-    voice: tuple[Callable[[Progress], None], Callable[[str], None], Callable[[str], None]],
-    stop: StopRequest,
-    *,
-    restart: bool,
-    tensorboard: bool,
-    wandb: bool,
-) -> Session:
-    """Make the folder, which is ours now, ready for the run: go on from its checkpoint, or begin."""
-    show, announce, warn = voice
-    checkpoints = Checkpoints(folder.checkpoints)
-    loaded = None if restart else _find_checkpoint(folder, checkpoints, warn)
-    if loaded is None:
-        _clear(folder, checkpoints)
-        write_json_atomically(folder.config, to_flat(config))
-        write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
-    folder.summary.unlink(missing_ok=True)
-    step = 0 if loaded is None else int(loaded.state.values["step"])
-    sinks: list[Sink] = [TensorBoardSink(folder.path, step + 1 if step else 0)] if tensorboard else []
+def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any], settings: dict[str, Any]) -> None:
+    """Make the folder, which is ours now, ready for the run's first step."""
+    _clear(folder, checkpoints)
+    write_json_atomically(folder.config, to_flat(config))
+    write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
+
+
+def _open_sinks(
+    config: TrainConfig[Any], folder: RunFolder, loaded: Loaded | None, *, tensorboard: bool, wandb: bool
+) -> list[Sink]:
+    sinks: list[Sink] = [TensorBoardSink(folder.path, loaded.step + 1 if loaded else 0)] if tensorboard else []
     sinks += [WandbSink(folder.path, to_flat(config), _identity(folder))] if wandb else []
-    session = Session(
-        config,
-        folder,
-        parts,
-        lock,
-        saving=saving,
-        checkpoints=checkpoints,
-        loaded=loaded,
-        sinks=sinks,
-        show=show,
-        warn=warn,
-        stop=stop,
-    )
-    if loaded is not None:
-        announce(f"going on from step {step:,}")
-        not_exact = [*session.not_exact, *_changes_of_own_code(folder)]
-        _note_resumption(folder, config, step, not_exact)
-        for problem in not_exact:
-            warn(problem)
-    return session
+    return sinks
+
+
+def _tell_resumption(
+    folder: RunFolder, config: TrainConfig[Any], loaded: Loaded, not_restored: list[str], voice: Voice
+) -> None:
+    """Say, and write down, where the run goes on, and whether it can do so exactly."""
+    voice.announce(f"going on from step {loaded.step:,}")
+    not_exact = [*not_restored, *_changes_of_own_code(folder)]
+    _note_resumption(folder, config, loaded.step, not_exact)
+    for problem in not_exact:
+        voice.warn(problem)
 
 
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
@@ -160,18 +147,24 @@ def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path
     raise AssertionError("there is always a next number")
 
 
-def finished_summary(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, Any] | None:
-    """Return the summary if `folder` holds this very run, finished; None if it is free for it.
+def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bool = False) -> dict[str, Any] | None:
+    """Return the summary if `folder` holds this very run, finished; None if it is free for it, or with `restart`.
 
     Raises:
         UsageError: The folder holds something else.
+        DamagedFileError: The summary cannot be read.
     """
     if folder.config.exists():
         different = differences(folder.read_config(), to_flat(config))
         if different:
             listed = ", ".join(f"{key}: {old!r} there, {new!r} here" for key, (old, new) in different.items())
             raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another --run-dir")
-        summary = folder.read_summary()
+        if restart:
+            return None
+        try:
+            summary = folder.read_summary()
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{error}; --restart begins the run again") from error
         return summary if summary is not None and summary.get("status") == "finished" else None
     if folder.path.exists() and (not folder.path.is_dir() or any(not _is_ours(p) for p in folder.path.iterdir())):
         raise UsageError(f"{folder.path} exists and is not a run folder; choose another --run-dir")

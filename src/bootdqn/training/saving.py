@@ -24,12 +24,10 @@ class Saver:
         schedule: SavingConfig,
         config: TrainConfig[Any],
         lock: Lock,
-        clock_state: Callable[[], dict[str, Any]],
+        seconds: Callable[[], float],
         warn: Callable[[str], None],
     ) -> None:
-        self._run, self._checkpoints, self._lock, self._clock_state, self._warn = (
-            run, checkpoints, lock, clock_state, warn,
-        )  # fmt: skip
+        self._run, self._checkpoints, self._lock, self._clock, self._warn = run, checkpoints, lock, seconds, warn
         minutes = schedule.checkpoint_every_minutes or config.env.minutes_between_checkpoints
         self._interval, self._every_steps = 60 * minutes, schedule.checkpoint_every_steps
         self._next_try = time.monotonic() + self._interval
@@ -39,11 +37,14 @@ class Saver:
         self.failed = False
         """Whether the last one could not be written."""
 
-    def is_due(self) -> bool:
-        """Return whether it is time for a checkpoint."""
+    def is_due_by_steps(self) -> bool:
+        """Return whether enough steps were taken for a checkpoint."""
         step = self._run.parts.position.step
-        by_steps = self._every_steps is not None and times_due(self._last_step, step, self._every_steps) > 0
-        return by_steps or time.monotonic() >= self._next_try
+        return self._every_steps is not None and times_due(self._last_step, step, self._every_steps) > 0
+
+    def is_due_by_clock(self) -> bool:
+        """Return whether it is time for a checkpoint."""
+        return time.monotonic() >= self._next_try
 
     def save(self) -> dict[str, Any] | None:
         """Write a checkpoint; return a record of it, or None where it failed, which is told and not raised.
@@ -57,7 +58,7 @@ class Saver:
         try:
             self._run.records.flush(sync=True)
             state = get_state(self._run)
-            values = state.values | {"clock": self._clock_state()}
+            values = state.values | {"clock": {"seconds": self._clock()}}
             written = self._checkpoints.save(step, State(values, state.arrays), self._run.parts.replay)
         except OSError as error:
             wait = min(RETRY_SECONDS, self._interval)

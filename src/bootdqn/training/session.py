@@ -15,10 +15,10 @@ from bootdqn.training.config import SavingConfig, TrainConfig
 from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.goals import make_goal
 from bootdqn.training.loop import Parts, begin, train
-from bootdqn.training.records import Clock, JsonLines, Records
+from bootdqn.training.records import Clock, JsonLines, Records, timing_until
 from bootdqn.training.saving import Saver, is_snapshot_due
 from bootdqn.training.signals import StopRequest
-from bootdqn.training.sinks import Sink
+from bootdqn.training.sinks import Sink, Sinks
 from bootdqn.training.state import Run, digest, get_state, set_state
 from bootdqn.training.weights import save_weights
 
@@ -41,6 +41,17 @@ class Progress(NamedTuple):
     note: str
 
 
+class Voice(NamedTuple):
+    """How a run speaks to people."""
+
+    show: Callable[[Progress], None]
+    """Takes its progress."""
+    announce: Callable[[str], None]
+    """Takes a line that is good to know."""
+    warn: Callable[[str], None]
+    """Takes a line that must be read."""
+
+
 class Session:
     """Trains a run from where it is, in a folder that nobody else uses."""
 
@@ -55,14 +66,13 @@ class Session:
         checkpoints: Checkpoints,
         loaded: Loaded | None,
         sinks: list[Sink],
-        show: Callable[[Progress], None],
-        warn: Callable[[str], None],
+        voice: Voice,
         stop: StopRequest,
     ) -> None:
         """Begin the run, or go on from `loaded`, the checkpoint that was found."""
         self._config, self._folder, self._parts, self._checkpoints = config, folder, parts, checkpoints
-        self._show, self._warn, self._stop, self._lock = show, warn, stop, lock
-        records = Records(folder.metrics, config.run.log_every, sinks)
+        self._show, self._warn, self._stop, self._lock = voice.show, voice.warn, stop, lock
+        records = Records(folder.metrics, config.run.log_every, Sinks(sinks, voice.warn))
         self._run = Run(parts, records, make_goal(config.env), Evaluator(config, parts.learner.q_values))
         self._timing = JsonLines(folder.timing)
         self.not_exact: list[str] = []
@@ -77,7 +87,7 @@ class Session:
         self._clock = Clock(TIMING_EVERY_SECONDS, seconds=seconds, step=step)
         self._glance = Clock(SHOW_EVERY_SECONDS, step=step)
         self._pace = _Pace()
-        self._saver = Saver(self._run, checkpoints, saving, config, lock, self._clock_state, warn)
+        self._saver = Saver(self._run, checkpoints, saving, config, lock, self._clock_seconds, voice.warn)
 
     def train(self) -> tuple[dict[str, Any], int]:
         """Train, and return the summary and the exit code."""
@@ -104,12 +114,12 @@ class Session:
         self._checkpoints.load_segments(loaded, self._parts.replay)
         self.not_exact = set_state(self._run, loaded.state)
         try:
-            clock = loaded.state.values["clock"]
-            seconds, position = float(clock["seconds"]), int(clock["timing_position"])
+            seconds = float(loaded.state.values["clock"]["seconds"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DamagedFileError(f"{loaded.path} has no clock: {type(error).__name__}: {error}") from error
-        self._timing.cut(min(position, self._timing.position))  # it is not synced, so a power cut may have shortened it
-        return seconds
+        length, last = timing_until(self._folder.timing, self._parts.position.step)
+        self._timing.cut(length)
+        return max(seconds, last)
 
     def _close(self) -> None:
         self._run.records.close()
@@ -128,6 +138,8 @@ class Session:
                 self._try_to_write(self._save_snapshot)
             if number % ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK == 0:
                 self._look_at_the_clock()
+            if self._saver.is_due_by_steps():
+                self._save()
 
     def _over(self) -> bool:
         """Make the evaluation that is due, and return whether the run has nothing left to do, or was asked to stop."""
@@ -149,7 +161,7 @@ class Session:
             self._timing.write(record)
             self._try_to_write(self._timing.flush)
             self._try_to_write(self._run.records.flush)
-        if self._saver.is_due():
+        if self._saver.is_due_by_clock():
             self._save()
 
     def _save(self) -> None:
@@ -172,6 +184,7 @@ class Session:
                 self._try_to_write(self._checkpoints.remove)
             return summary, 0 if written else 1
         self._save()
+        self._try_to_write(self._timing.flush)
         summary = self._summary(status="interrupted")
         written = self._write_summary(summary) and not self._saver.failed
         return summary, self._stop.exit_code if written else 1
@@ -206,8 +219,8 @@ class Session:
         step = self._parts.position.step
         save_weights(self._folder.snapshots / f"step-{step:012d}.safetensors", self._parts.learner.online, step)
 
-    def _clock_state(self) -> dict[str, Any]:
-        return {"seconds": self._clock.seconds, "timing_position": self._timing.position}
+    def _clock_seconds(self) -> float:
+        return self._clock.seconds
 
     def _show_evaluation(self, episode: int, of: int) -> None:
         if seen := self._glance.tick(self._parts.position.step):

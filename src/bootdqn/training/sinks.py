@@ -1,9 +1,10 @@
 """Where records go besides `metrics.jsonl`: TensorBoard and Weights & Biases, both optional."""
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from bootdqn.common.errors import UsageError, how_to_install
 
@@ -13,6 +14,9 @@ POSITIONS = ("step", "frames", "episode", "updates")
 
 class Sink(Protocol):
     """Takes in records as they are made."""
+
+    name: ClassVar[str]
+    """What people call it."""
 
     def write(self, record: dict[str, Any]) -> None:
         """Take in one record."""
@@ -30,8 +34,35 @@ def refuse_missing_sinks(*names: str) -> None:
             raise UsageError(f"--{name} needs a package that is not installed: {how_to_install(name)}")
 
 
+class Sinks:
+    """Several sinks, none of which can stop a run: one that fails is named once and told no more."""
+
+    def __init__(self, sinks: Sequence[Sink], warn: Callable[[str], None]) -> None:
+        self._sinks, self._warn = list(sinks), warn
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Let every sink take in one record."""
+        for sink in tuple(self._sinks):
+            self._try(sink, partial(sink.write, record))
+
+    def close(self) -> None:
+        """Finish with every sink."""
+        for sink in tuple(self._sinks):
+            self._try(sink, sink.close)
+
+    def _try(self, sink: Sink, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # packages of others raise anything
+            self._sinks.remove(sink)
+            reason = f"{type(error).__name__}: {error}"
+            self._warn(f"{sink.name} failed ({reason}) and is told no more of this run; training goes on")
+
+
 class TensorBoardSink:
     """Event files in the run folder's `tensorboard`."""
+
+    name: ClassVar[str] = "TensorBoard"
 
     def __init__(self, folder: Path, first_step: int = 0) -> None:
         """Write on; what an earlier process of this run wrote from `first_step` on is not shown."""
@@ -51,6 +82,8 @@ class TensorBoardSink:
 
 class WandbSink:
     """A run of Weights & Biases, online or (WANDB_MODE=offline) in the run folder's `wandb`."""
+
+    name: ClassVar[str] = "Weights & Biases"
 
     def __init__(self, folder: Path, config: dict[str, Any], identity: str) -> None:
         """Begin, or go on with, the run that `identity` stands for."""

@@ -61,7 +61,8 @@ def set_state(run: Run, state: State) -> list[str]:
     """
     parts, (values, arrays) = run.parts, state
     try:
-        loop, position = arrays["loop"], parts.position
+        position = parts.position
+        loop = {"bonuses": position.bonuses} | arrays["loop"]  # there was none once
         _, num_heads, num_actions = parts.learner.q_values(position.observations).shape
         spec = spec_of(parts.environments[0]).observation
         of_learner = parts.learner.get_state()
@@ -69,7 +70,7 @@ def set_state(run: Run, state: State) -> list[str]:
         parts.replay.set_state(arrays["replay"])
         _refuse_outside(parts.replay.actions, num_actions, "actions in the replay")
         parts.streams.set_state(values["streams"])
-        parts.actor.heads[:] = _like(loop["heads"], parts.actor.heads)
+        parts.actor.heads[:] = like(loop, "heads", parts.actor.heads)
         _refuse_outside(parts.actor.heads, num_heads, "heads")
         if isinstance(spec, DiscreteSpec):
             _refuse_outside(loop["observations"], spec.num_values, "observations")
@@ -77,10 +78,10 @@ def set_state(run: Run, state: State) -> list[str]:
             begun=True,
             step=int(values["step"]),
             learning=bool(values["learning"]),
-            observations=_like(loop["observations"], position.observations),
-            lengths=_like(loop["lengths"], position.lengths),
-            returns=_like(loop["returns"], position.returns),
-            bonuses=_like(loop.get("bonuses", position.bonuses), position.bonuses),  # there was none once
+            observations=like(loop, "observations", position.observations).copy(),
+            lengths=like(loop, "lengths", position.lengths).copy(),
+            returns=like(loop, "returns", position.returns).copy(),
+            bonuses=like(loop, "bonuses", position.bonuses).copy(),
         )
         run.records.set_state(values["records"])
         run.goal.set_state(values["goal"])
@@ -123,12 +124,6 @@ def _restore_environments(parts: Parts, states: list[dict[str, Any]]) -> list[st
             parts.position.abandon_episode(env)
             parts.position.observations[env] = begin_new_episode(parts, env)
     return problems
-
-
-def _like(array: Array, expected: Array) -> Array:
-    if array.shape != expected.shape or array.dtype != expected.dtype:
-        raise ValueError(f"expected {expected.dtype} {expected.shape}, found {array.dtype} {array.shape}")
-    return array.copy()
 
 
 def _refuse_outside(numbers: Array, limit: int, what: str) -> None:

@@ -10,8 +10,29 @@ _LARGEST_BUFFER = 2**30
 
 
 @contextmanager
+def plain_floats_on_cuda() -> Iterator[None]:
+    """Let a GPU multiply and convolve in whole single precision, and the same way each time."""
+    from torch.backends import cuda, cudnn
+
+    wanted = (
+        (cudnn, "allow_tf32", False),
+        (cuda.matmul, "allow_tf32", False),
+        (cudnn, "deterministic", True),
+        (cudnn, "benchmark", False),
+    )
+    before = [(backend, name, getattr(backend, name)) for backend, name, _ in wanted]
+    for backend, name, value in wanted:
+        setattr(backend, name, value)
+    try:
+        yield
+    finally:
+        for backend, name, value in before:
+            setattr(backend, name, value)
+
+
+@contextmanager
 def pinned_threads(threads: int) -> Iterator[None]:
-    """Hold PyTorch and BLAS to `threads` threads, and flush numbers too small to be normal to zero.
+    """Hold PyTorch and BLAS to `threads` threads and to plain floats, and flush numbers too small to be normal to zero.
 
     Adam's moments of a weight without gradient decay into such numbers, on which many processors are slow.
     """
@@ -24,7 +45,7 @@ def pinned_threads(threads: int) -> Iterator[None]:
     torch.set_flush_denormal(True)
     keep_freed_memory()
     try:
-        with threadpool_limits(limits=threads):  # type: ignore[no-untyped-call]
+        with threadpool_limits(limits=threads), plain_floats_on_cuda():  # type: ignore[no-untyped-call]
             yield
     finally:
         torch.set_flush_denormal(False)
