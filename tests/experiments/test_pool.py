@@ -177,3 +177,57 @@ def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
     summaries = list(tmp_path.rglob("summary.json"))
     assert len(summaries) == 2
     assert all('"interrupted"' in path.read_text() for path in summaries)
+
+
+INTERRUPTED_AT_THE_START = """
+import os, signal, sys
+from pathlib import Path, PurePosixPath
+from bootdqn.experiments.events import Started
+from bootdqn.experiments.plan import PlannedRun
+from bootdqn.experiments.pool import run_all
+from bootdqn.training.config import from_flat
+
+settings = {"environment": "deep-sea", "size": 10, "max_episodes": 400, "stop_when_solved": False}
+runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(settings | {"seed": seed})) for seed in range(3)]
+started = []
+
+def interrupt(event):
+    if isinstance(event, Started):
+        started.append(event.run)
+        if len(started) == 2:
+            os.killpg(0, signal.SIGINT) if sys.argv[2] == "to everybody" else signal.raise_signal(signal.SIGINT)
+
+outcome = run_all(runs, Path(sys.argv[1]), workers=2, on_event=interrupt)
+ends = sorted(f"{end.run.name} {end.error or end.summary['status']}" for end in outcome.ended)
+print(outcome.stop_exit_code, ", ".join(ends))
+"""
+
+
+@pytest.mark.parametrize("whom", ["to everybody", "to the parent"])
+def test_an_interrupt_while_the_processes_start_stops_every_run_in_good_order(tmp_path, whom):
+    """The parent is a new process, whose first worker is the first that Python's multiprocessing starts there."""
+    process = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_THE_START, str(tmp_path), whom],
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=120,
+        check=False,
+    )
+    assert process.stdout == "130 seed-0 interrupted, seed-1 interrupted\n", process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_a_signal_between_the_order_and_the_run_stops_this_run_and_no_other(tmp_path, own_code):
+    own_code.write(
+        "asks_to_stop",
+        f"""
+        import os, signal
+
+        if os.getpid() != {os.getpid()}:
+            signal.raise_signal(signal.SIGTERM)
+        """,
+    )
+    own_code.import_environments("asks_to_stop")
+    ended = run_all([planned("first"), planned("second")], tmp_path, workers=1).ended
+    assert [(end.summary["status"], end.error) for end in ended] == [("interrupted", None), ("finished", None)]

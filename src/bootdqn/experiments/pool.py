@@ -4,8 +4,9 @@ import multiprocessing
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path, PurePosixPath
@@ -16,9 +17,7 @@ from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.run import run
-from bootdqn.training.signals import stop_on_signal
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from bootdqn.training.signals import STOP_SIGNALS, stop_on_signal
 
 
 def run_all(
@@ -80,7 +79,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process: SpawnProcess = context.Process(target=_work, args=(theirs, *self._orders), daemon=True)
-        with _blocked_signals():  # inherited: the process is deaf until it has said what signals mean to it
+        resource_tracker.ensure_running()  # now: the first process would start it, and it unblocks the signals
+        with _blocked_signals():  # inherited: they wait until the process can note them
             self.process.start()
         theirs.close()
 
@@ -141,22 +141,18 @@ def _with_news(workers: list[_Worker]) -> list[_Worker]:
 def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | None, extensions: Extensions) -> None:
     """Train runs until the parent closes the connection.
 
-    Signals count only during a run, where `run` notes them: Ctrl-C reaches every process of a terminal, and an idle
-    worker has nothing to save.
+    The parent asks to stop once, at any time after it sent a run, so no moment may miss it: signals are blocked until
+    one request notes them, which `run` shares. It is forgotten after a run and before the parent hears of its end, so
+    never one that the parent sends with the next run under way. At the very end signals mean nothing.
     """
     for number in STOP_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-    while True:
-        try:
-            planned: PlannedRun = connection.recv()
-        except EOFError:
-            return
-        ended = _train_one(planned, out, saving, extensions, connection)
-        try:
+        signal.signal(number, lambda *_: None)  # SIG_IGN would drop those that wait
+    with stop_on_signal() as stop, suppress(EOFError, OSError, KeyboardInterrupt):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        while True:
+            ended = _train_one(connection.recv(), out, saving, extensions, connection)
+            stop.signal_number = None
             connection.send(ended)
-        except OSError:
-            return
 
 
 def _train_one(
