@@ -19,6 +19,7 @@ from bootdqn.experiments.pool import run_all
 from bootdqn.training.config import SavingConfig, from_flat
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
+from reference.own_code import FULL_DISK_ELSEWHERE
 
 SMALL = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
 
@@ -133,6 +134,19 @@ def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_
     assert "2 of 2 runs finished" in capsys.readouterr().out
     assert run_command_line([*command, "--dry-run"]) == 0
     assert capsys.readouterr().out.count("done") == 2
+
+
+def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, own_code):
+    own_code.write("full_disk", FULL_DISK_ELSEWHERE)
+    (tmp_path / "own.toml").write_text(
+        "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 5\nnum_heads = 2\n[axes]\nseed = [0]\n"
+    )
+    command = ["sweep", "own.toml", "--out", "out", "--retries", "0", "--import", "full_disk"]
+    assert run_command_line(command) == 1
+    told = capsys.readouterr()
+    assert "0 of 1 runs finished" in told.out
+    assert "could not be written at step 15: [Errno 28] No space left on device" in told.err
+    assert not (tmp_path / "out/seed-0/summary.json").exists()
 
 
 def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.plan import PlannedRun
+from bootdqn.training.run import Outcome as RunOutcome
 from bootdqn.training.run import finished_summary
 from bootdqn.training.session import Progress
 
@@ -59,6 +60,13 @@ class Outcome:
 
     ended: list[Ended]
     stop_exit_code: int | None = None
+
+
+def end_of(planned: PlannedRun, outcome: RunOutcome, warnings: list[str]) -> Ended:
+    """Return how a run that did not raise ended; one whose end is not on disk, as its last warning says, has failed."""
+    if outcome.exit_code == 1:
+        return Ended(planned, None, ": ".join(["its end is not on disk", *warnings[-1:]]))
+    return Ended(planned, outcome.summary)
 
 
 def already_done(planned: PlannedRun, out: Path) -> dict[str, Any] | None:

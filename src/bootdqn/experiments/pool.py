@@ -12,7 +12,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway
+from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
@@ -162,7 +162,7 @@ def _train_one(
     extensions: Extensions,
     connection: "Connection[Any, Any]",
 ) -> Ended:
-    parent_is_there = True
+    parent_is_there, warnings = True, list[str]()
 
     def tell(event: Event) -> None:
         nonlocal parent_is_there
@@ -173,17 +173,21 @@ def _train_one(
             parent_is_there = False
             signal.raise_signal(signal.SIGTERM)  # save what there is, and stop
 
+    def warn(text: str) -> None:
+        warnings.append(text)
+        tell(Notice(planned, text))
+
     try:
         extensions.load()
         outcome = run(
             planned.config,
             out / planned.name,
             show=lambda progress: tell(Underway(planned, progress)),
-            warn=lambda text: tell(Notice(planned, text)),
+            warn=warn,
             saving=saving,
         )
     except KeyboardInterrupt:
         return Ended(planned, None, "stopped at once")
     except Exception as error:
         return Ended(planned, None, f"{type(error).__name__}: {error}")
-    return Ended(planned, outcome.summary)
+    return end_of(planned, outcome, warnings)
