@@ -11,7 +11,6 @@ from typing import Annotated, Any, Generic, TypeVar
 import numpy as np
 import tyro
 
-from bootdqn.common.errors import UsageError
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.registry import registered_name
 from bootdqn.exploration.voting import VoteRule
@@ -207,6 +206,8 @@ class Sweep:
             raise ValueError(f"--gpus-per-run must not be negative, got {self.gpus_per_run}")
         if self.ray is not None and self.workers is not None:
             raise ValueError("--workers is for this machine; on Ray the cluster's CPUs decide")
+        if self.ray is None and self.gpus_per_run:
+            raise ValueError("--gpus-per-run is for --ray; on this machine write device=cuda alone")
 
     def execute(self) -> int:
         """Make the runs; exit code 0 if every one finished."""
@@ -219,10 +220,7 @@ class Sweep:
         runs, out = sweep.runs(self.own.imports), self.out or Path("runs") / sweep.name
         console = Console(soft_wrap=True, markup=False, highlight=False)
         console.print(f"{sweep.description}\n{len(runs)} runs in {out}".strip())
-        if out.exists() and not out.is_dir():
-            raise UsageError(f"--out {out} is a file; choose a folder")
         if self.dry_run:
-            print("trying a little of each kind of run ...", file=sys.stderr)
             console.print(cost_table(runs, out, self.workers))
             return 0
         outcome = conduct(

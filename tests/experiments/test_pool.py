@@ -16,7 +16,7 @@ from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.events import Ended, Started, Underway, split_done
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.experiments.pool import run_all
-from bootdqn.training.config import SavingConfig, from_flat
+from bootdqn.training.config import SavingConfig, from_flat, resolve
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
 from reference.own_code import FULL_DISK_ELSEWHERE
@@ -106,15 +106,21 @@ def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tm
     assert ended["good"].finished
 
 
-def test_a_summary_alone_counts_as_done(tmp_path):
-    runs = [planned("kept", seed=1), planned("new", seed=2), planned("other", seed=3)]
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept/summary.json").write_text('{"status": "finished", "solved_at_strict": 3}')
+def test_a_configuration_with_its_summary_counts_as_done_and_nothing_else(tmp_path):
+    config = resolve(planned("one").config)
+    runs = [PlannedRun(PurePosixPath(name), config) for name in ("kept", "new", "other", "nameless")]
+    run(config, tmp_path / "kept")
+    for file in (tmp_path / "kept").iterdir():
+        if file.name not in ("config.json", "summary.json"):
+            file.unlink()
     run(planned("another", seed=4).config, tmp_path / "other")
+    (tmp_path / "nameless").mkdir()
+    (tmp_path / "nameless/summary.json").write_text('{"status": "finished", "of": "something else"}')
     todo, ended = split_done(runs, tmp_path)
     assert [str(one.name) for one in todo] == ["new"]
-    assert [(str(end.run.name), end.finished) for end in ended] == [("kept", True), ("other", False)]
+    assert {str(end.run.name): end.finished for end in ended} == {"kept": True, "other": False, "nameless": False}
     assert "holds another configuration" in ended[1].error
+    assert "is not a run folder" in ended[2].error
 
 
 def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Conducting an experiment: skip what is done, run the rest somewhere, show how it goes."""
 
 import os
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -29,8 +30,6 @@ def conduct(
     saving: SavingConfig | None = None,
 ) -> Outcome:
     """Make the runs that are not finished in `out` yet, on this machine or on Ray, and return how all of them ended."""
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out} is a file; choose a folder")
     todo, ended = split_done(runs, out)
     if not todo:
         return Outcome(ended)
@@ -63,6 +62,7 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
         table.add_row(str(end.run.name), "", "done" if end.finished else "in the way", "", "")
     if not todo:
         return table
+    print("trying a little of each kind of run ...", file=sys.stderr)
     found = []
     for planned, cost in zip(todo, costs(todo), strict=True):
         if isinstance(cost, UsageError):

@@ -69,25 +69,20 @@ def end_of(planned: PlannedRun, outcome: RunOutcome, warnings: list[str]) -> End
     return Ended(planned, outcome.summary)
 
 
-def already_done(planned: PlannedRun, out: Path) -> dict[str, Any] | None:
-    """Return the summary of a run that is finished, be it that only its configuration and summary were kept.
+def split_done(runs: list[PlannedRun], out: Path) -> tuple[list[PlannedRun], list[Ended]]:
+    """Return the runs still to be made, and those that are finished or cannot be made where they should.
+
+    Of a finished run its configuration and its summary are enough.
 
     Raises:
-        UsageError: The folder holds another run.
+        UsageError: `out` is a file.
     """
-    folder = RunFolder(out / planned.name)
-    if folder.summary.exists() and not folder.config.exists():
-        summary = folder.read_summary()
-        return summary if summary is not None and summary.get("status") == "finished" else None
-    return finished_summary(folder, planned.config)
-
-
-def split_done(runs: list[PlannedRun], out: Path) -> tuple[list[PlannedRun], list[Ended]]:
-    """Return the runs still to be made, and those that are finished or cannot be made where they should."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; choose a folder")
     todo, ended = [], []
     for planned in runs:
         try:
-            summary = already_done(planned, out)
+            summary = finished_summary(RunFolder(out / planned.name), planned.config)
         except UsageError as error:
             ended.append(Ended(planned, None, str(error)))
             continue
