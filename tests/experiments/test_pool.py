@@ -170,11 +170,10 @@ def test_no_runs_are_no_work(tmp_path):
     assert run_all([], tmp_path, workers=4).ended == []
 
 
-@pytest.mark.parametrize(
-    ("number", "to_everybody"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGINT, True)]
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("to_everybody", [False, True])
 def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
-    """To the parent alone, as a scheduler does, or to all processes at once, as Ctrl-C in a terminal does."""
+    """To the parent alone, or to all processes at once, as Ctrl-C in a terminal and some schedulers do."""
     arguments = ["demo", "--out", str(tmp_path), "--sizes", "30", "--max-episodes", "100000", "--workers", "2"]
     process = subprocess.Popen(
         [sys.executable, "-m", "bootdqn", *arguments],

@@ -1,6 +1,7 @@
 """Many runs on one machine: worker processes that each train one run at a time, and a parent that outlives them."""
 
 import multiprocessing
+import os
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +18,7 @@ from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.run import run
-from bootdqn.training.signals import STOP_SIGNALS, stop_on_signal
+from bootdqn.training.signals import STOP_SIGNALS, StopRequest, stop_on_signal
 
 
 def run_all(
@@ -46,7 +47,7 @@ def run_all(
                     stopping = True
                     waiting.clear()
                     for worker in crew:
-                        worker.ask_to_stop()
+                        worker.ask_to_stop(stop)
                 for worker in crew:
                     if worker.current is None and waiting:
                         on_event(Started(worker.begin(waiting.popleft())))
@@ -110,9 +111,10 @@ class _Worker:
             self.current = None
         return event
 
-    def ask_to_stop(self) -> None:
-        if self.process.is_alive():
-            self.process.terminate()
+    def ask_to_stop(self, asked: StopRequest) -> None:
+        """Pass the request on by the other signal: the one that came may have come to all, and two alike insist."""
+        if self.process.is_alive() and self.process.pid is not None:
+            os.kill(self.process.pid, signal.SIGINT if asked.signal_number == signal.SIGTERM else signal.SIGTERM)
 
     def dismiss(self) -> None:
         """End the process: it is idle, or the parent is going down."""
