@@ -112,6 +112,9 @@ MALFORMED = {
     "evaluate photos": "it has no config.json",
     "evaluate begun": "weights are saved at each evaluation and at the end",
     "demo --out file": "--out file is a file; choose a folder",
+    "sweep paper-deepsea-smoke --out file": "--out file is a file; choose a folder",
+    "sweep paper-deepsea-smoke --out file --dry-run": "--out file is a file; choose a folder",
+    "sweep paper-deepsea-smoke --gpus-per-run 0.5": "--gpus-per-run is for --ray",
 }
 
 

@@ -214,6 +214,8 @@ class Sweep:
             raise ValueError(f"--gpus-per-run must not be negative, got {self.gpus_per_run}")
         if self.ray is not None and self.workers is not None:
             raise ValueError("--workers is for this machine; on Ray the cluster's CPUs decide")
+        if self.ray is None and self.gpus_per_run:
+            raise ValueError("--gpus-per-run is for --ray; on this machine write device=cuda alone")
 
     def execute(self) -> int:
         """Make the runs; exit code 0 if every one finished."""
@@ -229,10 +231,7 @@ class Sweep:
         for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}"):
             if line:
                 console.print(line)
-        if out.exists() and not out.is_dir():
-            raise UsageError(f"--out {out} is a file; choose a folder")
         if self.dry_run:
-            print("trying a little of each kind of run ...", file=sys.stderr)
             console.print(cost_table(runs, out, self.workers))
             return 0
         outcome = conduct(

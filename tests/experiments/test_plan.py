@@ -1,10 +1,14 @@
 """Experiments as data: the paper's, a user's own, and what is wrong with them."""
 
+from pathlib import PurePosixPath
+
 import pytest
 
 from bootdqn.common.errors import UsageError
-from bootdqn.experiments.cost import longest_first, longest_steps
-from bootdqn.experiments.plan import load_sweep, sweep_names
+from bootdqn.experiments.cost import longest_first, longest_steps, memory_needed
+from bootdqn.experiments.plan import PlannedRun, load_sweep, sweep_names
+from bootdqn.training.config import from_flat
+from bootdqn.training.loop import make_parts
 
 OWN = """
 description = "mine"
@@ -191,6 +195,27 @@ def test_the_longest_runs_of_a_seed_come_first():
     runs = longest_first(load_sweep("paper-deepsea").with_overrides(["seed=[1, 0]", "strategy=gain"]).runs())
     assert names(runs)[:3] == ["size-30/gain/seed-0", "size-25/gain/seed-0", "size-20/gain/seed-0"]
     assert [run.config.run.seed for run in runs] == [0] * 6 + [1] * 6
+
+
+def atari(**settings):
+    small = {"environment": "atari", "screen_size": 36, "num_heads": 2, "replay_capacity": 1000}
+    return PlannedRun(PurePosixPath("run"), from_flat(small | settings))
+
+
+@pytest.mark.parametrize("more", [{"screen_size": 84}, {"frame_stack": 8}, {"num_heads": 3}])
+def test_the_memory_of_runs_together_is_what_each_needs_apart(more):
+    small, large = atari(), atari(**more)
+    (alone,), (large_alone,) = memory_needed([small]), memory_needed([large])
+    assert alone < large_alone
+    assert memory_needed([small, large, small]) == [alone, large_alone, alone]
+
+
+def test_one_game_is_tried_for_all_and_for_runs_of_any_length(monkeypatch):
+    made = []
+    monkeypatch.setattr("bootdqn.experiments.cost.make_parts", lambda config: made.append(config) or make_parts(config))
+    runs = [atari(game="Pong"), atari(game="Qbert"), atari(total_frames=400), atari(seed=3), atari(frame_stack=1)]
+    assert len(memory_needed(runs)) == 5
+    assert [config.env.frame_stack for config in made] == [4, 1]
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,11 @@ from bootdqn.experiments.cost import Cost
 from bootdqn.experiments.events import Ended, Started, Underway, split_done
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.experiments.pool import run_all
-from bootdqn.training.config import SavingConfig, from_flat
+from bootdqn.training.config import SavingConfig, from_flat, resolve
 from bootdqn.training.estimate import Estimate
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
+from reference.own_code import FULL_DISK_ELSEWHERE
 
 SMALL = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
 
@@ -108,15 +109,21 @@ def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tm
     assert ended["good"].finished
 
 
-def test_a_summary_alone_counts_as_done(tmp_path):
-    runs = [planned("kept", seed=1), planned("new", seed=2), planned("other", seed=3)]
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept/summary.json").write_text('{"status": "finished", "solved_at_strict": 3}')
+def test_a_configuration_with_its_summary_counts_as_done_and_nothing_else(tmp_path):
+    config = resolve(planned("one").config)
+    runs = [PlannedRun(PurePosixPath(name), config) for name in ("kept", "new", "other", "nameless")]
+    run(config, tmp_path / "kept")
+    for file in (tmp_path / "kept").iterdir():
+        if file.name not in ("config.json", "summary.json"):
+            file.unlink()
     run(planned("another", seed=4).config, tmp_path / "other")
+    (tmp_path / "nameless").mkdir()
+    (tmp_path / "nameless/summary.json").write_text('{"status": "finished", "of": "something else"}')
     todo, ended = split_done(runs, tmp_path)
     assert [str(one.name) for one in todo] == ["new"]
-    assert [(str(end.run.name), end.finished) for end in ended] == [("kept", True), ("other", False)]
+    assert {str(end.run.name): end.finished for end in ended} == {"kept": True, "other": False, "nameless": False}
     assert "holds another configuration" in ended[1].error
+    assert "is not a run folder" in ended[2].error
 
 
 def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_path, capsys):
@@ -136,6 +143,19 @@ def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_
     assert "2 of 2 runs finished" in capsys.readouterr().out
     assert run_command_line([*command, "--dry-run"]) == 0
     assert capsys.readouterr().out.count("done") == 2
+
+
+def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, own_code):
+    own_code.write("full_disk", FULL_DISK_ELSEWHERE)
+    (tmp_path / "own.toml").write_text(
+        "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 5\nnum_heads = 2\n[axes]\nseed = [0]\n"
+    )
+    command = ["sweep", "own.toml", "--out", "out", "--retries", "0", "--import", "full_disk"]
+    assert run_command_line(command) == 1
+    told = capsys.readouterr()
+    assert "0 of 1 runs finished" in told.out
+    assert "could not be written at step 15: [Errno 28] No space left on device" in told.err
+    assert not (tmp_path / "out/seed-0/summary.json").exists()
 
 
 def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
@@ -167,11 +187,10 @@ def test_no_runs_are_no_work(tmp_path):
     assert run_all([], tmp_path, workers=4).ended == []
 
 
-@pytest.mark.parametrize(
-    ("number", "to_everybody"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGINT, True)]
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("to_everybody", [False, True])
 def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
-    """To the parent alone, as a scheduler does, or to all processes at once, as Ctrl-C in a terminal does."""
+    """To the parent alone, or to all processes at once, as Ctrl-C in a terminal and some schedulers do."""
     arguments = ["demo", "--out", str(tmp_path), "--sizes", "30", "--max-episodes", "100000", "--workers", "2"]
     process = subprocess.Popen(
         [sys.executable, "-m", "bootdqn", *arguments],
@@ -194,3 +213,57 @@ def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
     summaries = list(tmp_path.rglob("summary.json"))
     assert len(summaries) == 2
     assert all('"interrupted"' in path.read_text() for path in summaries)
+
+
+INTERRUPTED_AT_THE_START = """
+import os, signal, sys
+from pathlib import Path, PurePosixPath
+from bootdqn.experiments.events import Started
+from bootdqn.experiments.plan import PlannedRun
+from bootdqn.experiments.pool import run_all
+from bootdqn.training.config import from_flat
+
+settings = {"environment": "deep-sea", "size": 10, "max_episodes": 400, "stop_when_solved": False}
+runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(settings | {"seed": seed})) for seed in range(3)]
+started = []
+
+def interrupt(event):
+    if isinstance(event, Started):
+        started.append(event.run)
+        if len(started) == 2:
+            os.killpg(0, signal.SIGINT) if sys.argv[2] == "to everybody" else signal.raise_signal(signal.SIGINT)
+
+outcome = run_all(runs, Path(sys.argv[1]), workers=2, on_event=interrupt)
+ends = sorted(f"{end.run.name} {end.error or end.summary['status']}" for end in outcome.ended)
+print(outcome.stop_exit_code, ", ".join(ends))
+"""
+
+
+@pytest.mark.parametrize("whom", ["to everybody", "to the parent"])
+def test_an_interrupt_while_the_processes_start_stops_every_run_in_good_order(tmp_path, whom):
+    """The parent is a new process, whose first worker is the first that Python's multiprocessing starts there."""
+    process = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_THE_START, str(tmp_path), whom],
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=120,
+        check=False,
+    )
+    assert process.stdout == "130 seed-0 interrupted, seed-1 interrupted\n", process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_a_signal_between_the_order_and_the_run_stops_this_run_and_no_other(tmp_path, own_code):
+    own_code.write(
+        "asks_to_stop",
+        f"""
+        import os, signal
+
+        if os.getpid() != {os.getpid()}:
+            signal.raise_signal(signal.SIGTERM)
+        """,
+    )
+    own_code.import_environments("asks_to_stop")
+    ended = run_all([planned("first"), planned("second")], tmp_path, workers=1).ended
+    assert [(end.summary["status"], end.error) for end in ended] == [("interrupted", None), ("finished", None)]

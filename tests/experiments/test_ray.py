@@ -12,13 +12,13 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
-from bootdqn.experiments.events import Ended, Started
+from bootdqn.experiments.events import Ended, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.experiments.ray_runs import run_on_ray
 from bootdqn.training.config import SavingConfig, from_flat
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
-from reference.own_code import STRATEGY
+from reference.own_code import FULL_DISK_ELSEWHERE, STRATEGY
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
@@ -155,6 +155,19 @@ def test_a_strategy_of_ones_own_goes_along(cluster, tmp_path, own_code):
     assert end.finished
     run(from_flat(settings), tmp_path / "alone")
     assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "mine/metrics.jsonl").read_bytes()
+
+
+def test_a_run_whose_end_could_not_be_written_is_not_finished_and_its_warnings_are_told(cluster, tmp_path, own_code):
+    own_code.write("full_disk", FULL_DISK_ELSEWHERE)
+    own_code.import_environments("full_disk")
+    one = PlannedRun(PurePosixPath("one"), from_flat(LONG | {"size": 4, "max_episodes": 30}))
+    events = []
+    (end,) = run_on_ray([one], tmp_path, cluster.address, events.append).ended
+    assert not end.finished
+    assert "No space left on device" in end.error
+    (notice,) = (event for event in events if isinstance(event, Notice))
+    assert "could not be written at step 120: [Errno 28] No space left on device" in notice.text
+    assert events.index(notice) < events.index(end)
 
 
 def test_a_node_that_lacks_a_strategy_of_ones_own_is_named(cluster, tmp_path, own_code):

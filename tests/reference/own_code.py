@@ -1,5 +1,6 @@
 """What a user may write, and a process that has never seen it."""
 
+import os
 import sys
 from textwrap import dedent
 
@@ -29,6 +30,19 @@ ENVIRONMENT = """
 
     gymnasium.register("Mine-v0", entry_point=FrozenLakeEnv, max_episode_steps=10)
 """
+FULL_DISK_ELSEWHERE = f"""
+    import errno, os
+    from bootdqn.training import session
+
+
+    def refuse(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+    if os.getpid() != {os.getpid()}:
+        session.write_json_atomically = refuse
+"""
+"""No process but this one, where the tests run, can write a summary."""
 
 
 class OwnCode:

@@ -7,6 +7,7 @@ import pytest
 
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training import checkpoint
+from bootdqn.training.signals import InsistedError, stop_on_signal
 from reference.faults import (
     EVALUATED,
     FUSED,
@@ -84,3 +85,13 @@ def test_one_signal_of_each_kind_is_one_request(path, monkeypatch):
     with rounds_watched(monkeypatch, both):
         assert train(FUSED, path).exit_code == 130
     assert_good_checkpoint(path, step=100)
+
+
+def test_a_request_from_before_the_run_counts_and_is_the_same_one(path):
+    with stop_on_signal() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        assert train(FUSED, path).exit_code == 143
+        assert stop.exit_code == 143
+        with pytest.raises(InsistedError):
+            signal.raise_signal(signal.SIGTERM)
+    assert_good_checkpoint(path, step=0)

@@ -2,6 +2,7 @@
 
 import heapq
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -31,8 +32,6 @@ def conduct(
     saving: SavingConfig | None = None,
 ) -> Outcome:
     """Make the runs that are not finished in `out` yet, on this machine or on Ray, and return how all of them ended."""
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out} is a file; choose a folder")
     todo, ended = split_done(runs, out)
     if not todo:
         return Outcome(ended)
@@ -65,6 +64,7 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
         table.add_row(str(end.run.name), "", "done" if end.finished else "in the way", "", "")
     if not todo:
         return table
+    print("trying a little of each kind of run ...", file=sys.stderr)
     found = []
     for planned, cost in zip(todo, costs(todo), strict=True):
         if isinstance(cost, UsageError):

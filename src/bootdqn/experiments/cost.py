@@ -68,9 +68,9 @@ def memory_needed(runs: list[PlannedRun]) -> list[int]:
 
 def _kind(config: TrainConfig[Any]) -> Any:
     """Return what the cost of a step depends on; of Atari games one stands for all, of our own strategies EVOI."""
-    name = config.env.label if config.env.kind != "atari" else ""
+    env = config.env.label if config.env.kind != "atari" else replace(config.env, game="Pong", total_frames=1)
     actor = config.actor if config.actor.strategy_from else replace(config.actor, strategy="evoi", warmup_steps=0)
-    return (config.env.kind, name, actor, config.network, config.learner, config.replay, replace(config.run, seed=0))
+    return (config.env.kind, env, actor, config.network, config.learner, config.replay, replace(config.run, seed=0))
 
 
 def _measured(config: TrainConfig[Any]) -> tuple[float, Estimate]:

@@ -7,6 +7,7 @@ from typing import Any
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.plan import PlannedRun
+from bootdqn.training.run import Outcome as RunOutcome
 from bootdqn.training.run import finished_summary
 from bootdqn.training.session import Progress
 
@@ -61,25 +62,27 @@ class Outcome:
     stop_exit_code: int | None = None
 
 
-def already_done(planned: PlannedRun, out: Path) -> dict[str, Any] | None:
-    """Return the summary of a run that is finished, be it that only its configuration and summary were kept.
-
-    Raises:
-        UsageError: The folder holds another run.
-    """
-    folder = RunFolder(out / planned.name)
-    if folder.summary.exists() and not folder.config.exists():
-        summary = folder.read_summary()
-        return summary if summary is not None and summary.get("status") == "finished" else None
-    return finished_summary(folder, planned.config)
+def end_of(planned: PlannedRun, outcome: RunOutcome, warnings: list[str]) -> Ended:
+    """Return how a run that did not raise ended; one whose end is not on disk, as its last warning says, has failed."""
+    if outcome.exit_code == 1:
+        return Ended(planned, None, ": ".join(["its end is not on disk", *warnings[-1:]]))
+    return Ended(planned, outcome.summary)
 
 
 def split_done(runs: list[PlannedRun], out: Path) -> tuple[list[PlannedRun], list[Ended]]:
-    """Return the runs still to be made, and those that are finished or cannot be made where they should."""
+    """Return the runs still to be made, and those that are finished or cannot be made where they should.
+
+    Of a finished run its configuration and its summary are enough.
+
+    Raises:
+        UsageError: `out` is a file.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; choose a folder")
     todo, ended = [], []
     for planned in runs:
         try:
-            summary = already_done(planned, out)
+            summary = finished_summary(RunFolder(out / planned.name), planned.config)
         except UsageError as error:
             ended.append(Ended(planned, None, str(error)))
             continue

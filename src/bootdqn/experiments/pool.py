@@ -1,24 +1,24 @@
 """Many runs on one machine: worker processes that each train one run at a time, and a parent that outlives them."""
 
 import multiprocessing
+import os
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway
+from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.run import run
-from bootdqn.training.signals import stop_on_signal
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from bootdqn.training.signals import STOP_SIGNALS, StopRequest, stop_on_signal
 
 
 def run_all(
@@ -47,7 +47,7 @@ def run_all(
                     stopping = True
                     waiting.clear()
                     for worker in crew:
-                        worker.ask_to_stop()
+                        worker.ask_to_stop(stop)
                 for worker in crew:
                     if worker.current is None and waiting:
                         on_event(Started(worker.begin(waiting.popleft())))
@@ -80,7 +80,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process: SpawnProcess = context.Process(target=_work, args=(theirs, *self._orders), daemon=True)
-        with _blocked_signals():  # inherited: the process is deaf until it has said what signals mean to it
+        resource_tracker.ensure_running()  # now: the first process would start it, and it unblocks the signals
+        with _blocked_signals():  # inherited: they wait until the process can note them
             self.process.start()
         theirs.close()
 
@@ -110,9 +111,10 @@ class _Worker:
             self.current = None
         return event
 
-    def ask_to_stop(self) -> None:
-        if self.process.is_alive():
-            self.process.terminate()
+    def ask_to_stop(self, asked: StopRequest) -> None:
+        """Pass the request on by the other signal: the one that came may have come to all, and two alike insist."""
+        if self.process.is_alive() and self.process.pid is not None:
+            os.kill(self.process.pid, signal.SIGINT if asked.signal_number == signal.SIGTERM else signal.SIGTERM)
 
     def dismiss(self) -> None:
         """End the process: it is idle, or the parent is going down."""
@@ -141,22 +143,18 @@ def _with_news(workers: list[_Worker]) -> list[_Worker]:
 def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | None, extensions: Extensions) -> None:
     """Train runs until the parent closes the connection.
 
-    Signals count only during a run, where `run` notes them: Ctrl-C reaches every process of a terminal, and an idle
-    worker has nothing to save.
+    The parent asks to stop once, at any time after it sent a run, so no moment may miss it: signals are blocked until
+    one request notes them, which `run` shares. It is forgotten after a run and before the parent hears of its end, so
+    never one that the parent sends with the next run under way. At the very end signals mean nothing.
     """
     for number in STOP_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-    while True:
-        try:
-            planned: PlannedRun = connection.recv()
-        except EOFError:
-            return
-        ended = _train_one(planned, out, saving, extensions, connection)
-        try:
+        signal.signal(number, lambda *_: None)  # SIG_IGN would drop those that wait
+    with stop_on_signal() as stop, suppress(EOFError, OSError, KeyboardInterrupt):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        while True:
+            ended = _train_one(connection.recv(), out, saving, extensions, connection)
+            stop.signal_number = None
             connection.send(ended)
-        except OSError:
-            return
 
 
 def _train_one(
@@ -166,7 +164,7 @@ def _train_one(
     extensions: Extensions,
     connection: "Connection[Any, Any]",
 ) -> Ended:
-    parent_is_there = True
+    parent_is_there, warnings = True, list[str]()
 
     def tell(event: Event) -> None:
         nonlocal parent_is_there
@@ -177,17 +175,21 @@ def _train_one(
             parent_is_there = False
             signal.raise_signal(signal.SIGTERM)  # save what there is, and stop
 
+    def warn(text: str) -> None:
+        warnings.append(text)
+        tell(Notice(planned, text))
+
     try:
         extensions.load()
         outcome = run(
             planned.config,
             out / planned.name,
             show=lambda progress: tell(Underway(planned, progress)),
-            warn=lambda text: tell(Notice(planned, text)),
+            warn=warn,
             saving=saving,
         )
     except KeyboardInterrupt:
         return Ended(planned, None, "stopped at once")
     except Exception as error:
         return Ended(planned, None, f"{type(error).__name__}: {error}")
-    return Ended(planned, outcome.summary)
+    return end_of(planned, outcome, warnings)

@@ -20,7 +20,7 @@ from bootdqn.common.errors import FolderInUseError, UsageError, how_to_install
 from bootdqn.common.lock import LOST_AFTER_SECONDS
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.cost import longest_steps, memory_needed
-from bootdqn.experiments.events import Ended, Event, Outcome, Started, Underway
+from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
@@ -123,14 +123,17 @@ class _Runs:
         self._pending[task.remote(planned, self._out / planned.name, self._saving, self._extensions)] = planned
 
     def _result(self, reference: Any, *, retry: bool) -> Ended:
+        """Return how a run ended, once its warnings are told, and submit it again where it failed and may `retry`."""
         planned = self._pending.pop(reference)
         self._started.discard(planned.name)
+        end: Ended
         try:
-            summary, error = self._ray.get(reference)
+            end, warnings = self._ray.get(reference)
         except self._ray.exceptions.RayError as problem:
-            summary, error = None, f"{type(problem).__name__}: {str(problem).splitlines()[0]}"
-        end = Ended(planned, summary, error)
-        if error is not None and retry:
+            end, warnings = Ended(planned, None, f"{type(problem).__name__}: {str(problem).splitlines()[0]}"), []
+        for text in warnings:
+            self._on_event(Notice(planned, text))
+        if end.error is not None and retry:
             self._failures[planned.name] += 1
             if self._failures[planned.name] <= self._retries:
                 self._submit(planned)
@@ -152,8 +155,8 @@ class _Runs:
 
 def _train(
     planned: PlannedRun, path: Path, saving: SavingConfig | None, extensions: Extensions
-) -> tuple[dict[str, Any] | None, str | None]:
-    """Train one run in a worker; return its summary, or what went wrong.
+) -> tuple[Ended, list[str]]:
+    """Train one run in a worker; return how it ended, and what it warned of.
 
     Where the run's last worker was lost with its host, its lock is waited for.
     """
@@ -161,17 +164,19 @@ def _train(
 
     deadline = time.monotonic() + 1.5 * LOST_AFTER_SECONDS
     while True:
+        warnings: list[str] = []
         try:
             extensions.load()
-            return run(planned.config, path, saving=saving).summary, None
+            outcome = run(planned.config, path, warn=warnings.append, saving=saving)
+            return end_of(planned, outcome, warnings), warnings
         except FolderInUseError as error:
             if time.monotonic() > deadline:
-                return None, str(error)
+                return Ended(planned, None, str(error)), warnings
             time.sleep(LOST_AFTER_SECONDS / 20)
         except KeyboardInterrupt:
-            return None, "stopped at once"
+            return Ended(planned, None, "stopped at once"), warnings
         except Exception as error:
-            return None, f"{type(error).__name__}: {error}"
+            return Ended(planned, None, f"{type(error).__name__}: {error}"), warnings
 
 
 def _progress_of(folder: RunFolder, planned: PlannedRun) -> Progress | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 class InsistedError(KeyboardInterrupt):
     """The same signal came a second time: leave at once."""
@@ -16,9 +18,15 @@ class InsistedError(KeyboardInterrupt):
 
 
 class StopRequest:
-    """Whether the process was asked to stop, and by which signal."""
+    """Whether the process was asked to stop, and by which signal; it is itself the handler of the signals."""
 
     signal_number: int | None = None
+
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        """Note a signal; the same one a second time raises an InsistedError."""
+        if self.signal_number == number:
+            raise InsistedError(number)
+        self.signal_number = self.signal_number or number
 
     def __bool__(self) -> bool:
         """Return whether a stop was requested."""
@@ -35,19 +43,18 @@ def stop_on_signal() -> Iterator[StopRequest]:
     """Note SIGINT and SIGTERM instead of dying of them; the same one a second time raises an InsistedError at once.
 
     One of each is one request: Ctrl-C in a terminal reaches a worker directly, and then again as its parent's SIGTERM.
-    Outside of the main thread, where Python handles no signals, no request ever comes.
+    Within another `stop_on_signal` the request is that one's, so what was asked before counts, and no signal falls
+    between the two. Outside of the main thread, where Python handles no signals, no request ever comes.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        if request.signal_number == number:
-            raise InsistedError(number)
-        request.signal_number = request.signal_number or number
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    outer = signal.getsignal(signal.SIGINT)
+    if isinstance(outer, StopRequest):
+        yield outer
+        return
+    before = {number: signal.signal(number, request) for number in STOP_SIGNALS}
     try:
         yield request
     finally:
