@@ -190,13 +190,13 @@ def test_a_budget_of_different_lengths_is_told_as_a_range():
     assert "1 seed of 1M frames" in verdicts(atari=runs[:1])[ABOVE_ORIGINAL]["what these runs say"]
 
 
-def race(cap=1000, **solved):
+def race(cap=1000, claim=GAIN_IN_DEEP_SEA, **solved):
     results = [
-        Result(Variant(name), 20, seed, cap, value, value)
+        Result(Variant({"evoi": "evoi:reduce=sum"}.get(name, name)), 20, seed, cap, value, value)
         for name, values in solved.items()
         for seed, value in enumerate(values)
     ]
-    found = verdicts(deep_sea=results)[GAIN_IN_DEEP_SEA]
+    found = verdicts(deep_sea=results)[claim]
     return found["here"], found["what these runs say"].rpartition("; ")[2]
 
 
@@ -241,6 +241,17 @@ def test_cells_without_spread_are_judged_by_their_one_value(ours, one, other, un
     found, why = race(cap=5, **{name: [None if capped else value] * 3 for name, value, capped in values})
     assert found == expected
     assert (why == "the intervals overlap") == (expected == OPEN and any(value == mine for value, _ in rivals))
+
+
+def test_evoi_scales_best_only_if_it_is_ahead_of_gain_as_well():
+    claim, baselines = (
+        "EVOI (sum) scales best on DeepSea: it beats Gain, too.",
+        {"greedy": [None] * 3, "ucb": [None] * 3},
+    )
+    assert race(claim=claim, evoi=around(300), gain=around(500), **baselines)[0] == SUPPORTED
+    assert race(claim=claim, evoi=around(500), gain=around(300), **baselines)[0] == CONTRADICTED
+    assert race(claim=claim, evoi=around(300), gain=around(305), **baselines) == (OPEN, "the intervals overlap")
+    assert race(claim=claim, evoi=around(300), **baselines)[0] == OPEN
 
 
 def test_every_claim_can_be_told_apart_by_its_text():
