@@ -153,7 +153,7 @@ def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, 
     command = ["sweep", "own.toml", "--out", "out", "--retries", "0", "--import", "full_disk"]
     assert run_command_line(command) == 1
     told = capsys.readouterr()
-    assert "0 of 1 runs finished" in told.out
+    assert "0 of 1 run finished" in told.out
     assert "could not be written at step 15: [Errno 28] No space left on device" in told.err
     assert not (tmp_path / "out/seed-0/summary.json").exists()
 

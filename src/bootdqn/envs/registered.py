@@ -29,12 +29,11 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
-        told = str(error).rstrip(".")
+        told = str(error).partition(" Did you mean")[0].rstrip(".")  # ours has the version, too
         close = difflib.get_close_matches(config.env_id, list(gymnasium.registry), n=1)
-        if close and "Did you mean" not in told:
-            told += f"; did you mean {close[0]!r}?"
+        hint = f"; did you mean {close[0]!r}?" if close else ";"
         own = "--import MODULE imports a module that registers one"
-        raise UsageError(f"--env-id {config.env_id}: {told}{'' if told.endswith('?') else ';'} {own}") from error
+        raise UsageError(f"--env-id {config.env_id}: {told}{hint} {own}") from error
     except TypeError as error:
         if "'render_mode'" in str(error):
             raise CannotBeShownError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
