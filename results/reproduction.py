@@ -13,19 +13,24 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from statistics import mean
 
 from matplotlib.figure import Figure
 
-from bootdqn.analysis import atari, deep_sea, deep_sea_figures, variant_figures
+from bootdqn.analysis import atari, deep_sea
 from bootdqn.analysis.atari import Played
+from bootdqn.analysis.atari_figures import Episode, learning
 from bootdqn.analysis.bsuite_score import score_table
 from bootdqn.analysis.claims import Evidence, judged
 from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, episodes_to_solve
 from bootdqn.analysis.figures import to_png
 from bootdqn.analysis.report import deep_sea_answer, said_once
 from bootdqn.analysis.runs import read_runs
 from bootdqn.analysis.tables import Table
+from bootdqn.analysis.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
 from bootdqn.common.algorithms import algorithm
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import default_settings
 
 RESULTS = Path(__file__).parent
@@ -33,15 +38,7 @@ DOCS = RESULTS.parent / "docs"
 PAGES = (DOCS / "reproduction.md", DOCS / "what-helps.md", DOCS / "two-paths.md", RESULTS.parent / "README.md")
 BLOCK = re.compile(r"<!-- (?P<folder>[a-z0-9-]+) (?P<what>[a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
 ORDER = ("greedy", "gain", "evoi")
-EPISODES = (deep_sea_figures.episodes_to_solve, deep_sea_figures.EPISODES_CAPTION)
-ABLATION = (variant_figures.ablation, variant_figures.ABLATION_CAPTION)
-FRONTIERS = (variant_figures.frontiers, variant_figures.FRONTIERS_CAPTION)
-FIGURES: dict[str, tuple[Callable[[list[Result]], Figure], str]] = {
-    "deep-sea": EPISODES,
-    "deep-sea-small": EPISODES,
-    "deep-sea-ablation": ABLATION,
-    "deep-sea-frontier": FRONTIERS,
-}
+LAST_EPISODES = 10
 
 
 @cache
@@ -56,6 +53,20 @@ def atari_runs(folder: str) -> list[Played]:
     """Return the evaluated Atari runs of a folder."""
     runs, _ = read_runs(RESULTS / folder, default_settings())
     return atari.read_played(run for run in runs if run.kind == "atari")[0]
+
+
+EPISODES = (lambda name: episodes_to_solve(deep_sea_results(name)), EPISODES_CAPTION)
+ABLATION = (lambda name: ablation(deep_sea_results(name)), ABLATION_CAPTION)
+FRONTIERS = (lambda name: frontiers(deep_sea_results(name)), FRONTIERS_CAPTION)
+LEARNING = (lambda name: learning_figure(name, "Freeway"), "Everything that the run on Freeway scored.")
+FIGURES: dict[str, tuple[Callable[[str], Figure], str]] = {
+    "deep-sea": EPISODES,
+    "deep-sea-small": EPISODES,
+    "deep-sea-ablation": ABLATION,
+    "deep-sea-sensitivity": ABLATION,
+    "deep-sea-frontier": FRONTIERS,
+    "atari": LEARNING,
+}
 
 
 def rewritten(page: str) -> str:
@@ -76,6 +87,7 @@ def block(found: re.Match[str]) -> str:
         "table": lambda name: shortened(deep_sea.table(deep_sea_results(name))).to_markdown(),
         "score": score,
         "evaluations": lambda name: evaluations(atari_runs(name)).to_markdown(),
+        "learned": lambda name: learned(name).to_markdown(),
         "speed": speed,
         "found": lambda name: found_the_long_end(name).to_markdown(),
     }
@@ -125,6 +137,52 @@ def evaluations(played: list[Played]) -> Table:
     ]
     columns = ("game", "algorithm", "seed", "frames", "score of each evaluation", "vote entropy (nats)")
     return Table("evaluations", "Evaluations", columns, rows, text_columns=("game", "algorithm"))
+
+
+def learned(folder: str) -> Table:
+    """Return what each Atari run scored before and after it learned, beside random play of the same game."""
+    rows = []
+    for run in sorted(atari_runs(folder), key=lambda run: (run.game, atari.name_of(run.variant), run.num_heads)):
+        before, after = _returns_before_and_after_learning(RESULTS / folder / run.name)
+        random, _ = _returns_before_and_after_learning(RESULTS / f"{folder}-random" / run.game)
+        rows.append(
+            (
+                run.game,
+                str(run.num_heads),
+                f"{mean(random):.1f} ({len(random)})",
+                f"{mean(before):.1f} ({len(before)})",
+                f"{mean(after[-LAST_EPISODES:]):.1f}",
+                f"{run.scores[-1]:.1f}",
+            )
+        )
+    columns = (
+        "game",
+        "K",
+        "random play (episodes)",
+        "before the first update (episodes)",
+        f"last {LAST_EPISODES} episodes",
+        "last vote",
+    )
+    return Table("learned", "What was learned", columns, rows, text_columns=("game",))
+
+
+def _returns_before_and_after_learning(path: Path) -> tuple[list[float], list[float]]:
+    run = RunFolder(path)
+    starts = run.read_config()["learning_starts"]
+    episodes = list(run.read_metrics("episode"))
+    before = [record["return"] for record in episodes if record["step"] <= starts]
+    return before, [record["return"] for record in episodes if record["step"] > starts]
+
+
+def learning_figure(folder: str, name: str) -> Figure:
+    """Draw the run `name` from its first frame to its last."""
+    played = next(run for run in atari_runs(folder) if run.name == name)
+    run = RunFolder(RESULTS / folder / name)
+    config = run.read_config()
+    skip = config["frame_skip"]
+    episodes = [Episode(skip * record["step"], record["return"]) for record in run.read_metrics("episode")]
+    random, _ = _returns_before_and_after_learning(RESULTS / f"{folder}-random" / played.game)
+    return learning(played, episodes, skip * config["learning_starts"], mean(random))
 
 
 def found_the_long_end(folder: str) -> Table:
@@ -184,7 +242,7 @@ def figures(page: str) -> Iterator[tuple[Path, bytes]]:
     for found in BLOCK.finditer(page):
         if found["what"] == "figure":
             folder = found["folder"]
-            yield DOCS / f"images/reproduction-{folder}.png", to_png(FIGURES[folder][0](deep_sea_results(folder)))
+            yield DOCS / f"images/reproduction-{folder}.png", to_png(FIGURES[folder][0](folder))
 
 
 def main() -> int:

@@ -73,3 +73,15 @@ def test_a_band_is_shaded_from_three_seeds_on(tmp_path, seeds, bands):
         write_atari(tmp_path / str(seed), seed=seed, scores=(1.0 + seed, 2.0 - seed))
     (axes,) = atari_figures.scores(read(tmp_path)[0]).axes
     assert sum(isinstance(one, FillBetweenPolyCollection) for one in axes.collections) == bands
+
+
+def test_one_run_is_drawn_as_it_was(tmp_path):
+    write_atari(tmp_path / "run", scores=(0.0, 20.0), every=100_000)
+    (played,), _ = read(tmp_path)
+    episodes = [atari_figures.Episode(50_000, 3.0), atari_figures.Episode(150_000, 7.0)]
+    (axes,) = atari_figures.learning(played, episodes, first_update=120_000, random=-1.5).axes
+    assert axes.collections[0].get_offsets().tolist() == [[0.05, 3.0], [0.15, 7.0]]
+    votes, random, first_update = axes.get_lines()
+    assert votes.get_xydata().tolist() == [[0.1, 0.0], [0.2, 20.0]]
+    assert set(random.get_ydata()) == {-1.5}
+    assert set(first_update.get_xdata()) == {0.12}

@@ -1,5 +1,8 @@
 """The paper's Atari figures: scores and vote diversity against frames, and scores for several K."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +19,17 @@ from bootdqn.common.variants import Look, looks
 INSET_FRAMES = 5e6
 CROWDED = 0.25
 """Final means closer together than this fraction of the axis call for an inset."""
+LONG = 40
+"""Letters of a label that has no room beside others."""
 HEAD_COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
+
+
+class Episode(NamedTuple):
+    """An episode of training."""
+
+    frames: int
+    """Frames of the run so far."""
+    score: float
 
 
 def scores(played: list[Played]) -> Figure:
@@ -67,6 +80,31 @@ def profiles(played: list[Played]) -> Figure:
         return figure
 
 
+def learning(played: Played, episodes: Sequence[Episode], first_update: int, random: float) -> Figure:
+    """Draw one run as it was: every episode it trained on, every vote, what random play scores, and the first update.
+
+    Args:
+        played: The run.
+        episodes: Its training episodes.
+        first_update: Frames before it.
+        random: What random play of the game scores.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.5, 3.8), layout="constrained")
+        axes = figure.subplots()
+        colour = looks([played.variant], on_atari)[played.variant].colour
+        axes.scatter([one.frames / 1e6 for one in episodes], [one.score for one in episodes], s=16, color="#888888",
+                     label="training episode of one head")  # fmt: skip
+        axes.plot(np.asarray(played.frames) / 1e6, played.scores, color=colour, marker="o", linewidth=1.8,
+                  label="evaluation by vote")  # fmt: skip
+        axes.axhline(random, color="black", linewidth=0.8, linestyle=":", label="random play")
+        axes.axvline(first_update / 1e6, color="black", linewidth=0.8, linestyle="--", label="first update")
+        axes.set_title(f"{paper.title_of(played.game)}, K = {played.num_heads}, seed {played.seed}")
+        _label(axes, "score")
+        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        return figure
+
+
 def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
     games = games_of(played)
     columns = min(3, len(games))
@@ -90,8 +128,9 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
             _label(axes, label)
         for axes in list(grid.flat)[len(games) :]:
             axes.set_visible(False)
+        columns = 3 if max(map(len, labels)) <= LONG else 1
         figure.legend(
-            list(labels.values()), list(labels), loc="outside lower center", ncols=3, frameon=False, fontsize=9
+            list(labels.values()), list(labels), loc="outside lower center", ncols=columns, frameon=False, fontsize=9
         )
         return figure
 
