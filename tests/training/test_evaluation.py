@@ -1,5 +1,7 @@
 """Evaluation: votes, limits, and streams of its own."""
 
+import time
+
 import gymnasium
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from bootdqn.envs.make import for_evaluation
 from bootdqn.exploration.voting import VoteDiversity, vote_diversity
 from bootdqn.training.assess import assess
 from bootdqn.training.config import from_flat
+from bootdqn.training.display import live_words
 from bootdqn.training.evaluation import evaluate
 from bootdqn.training.run import run
 
@@ -170,6 +173,25 @@ def test_what_is_not_asked_for_is_as_in_the_runs_own_evaluations(tmp_path):
         assert assess(tmp_path / "run", **untold | {"episodes": 1, "max_steps": 5, "rule": "gap"}).rule == "gap"
         evaluate_run(tmp_path / "run")
     assert seen == [(3, 7, "borda"), (1, 5, "gap"), (3, 7, "borda")]
+
+
+def test_an_evaluation_says_how_far_it_is(tmp_path):
+    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
+    said = []
+    assess(tmp_path / "run", episodes=2, max_steps=100, rule=None, seed=0, show=said.append)
+    assert said[:2] == ["episode 1 of at most 2, 0 steps", "episode 1 of at most 2, 1 step"]
+    assert said[-1] == "episode 2 of at most 2, 6 steps"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_is_going_on_is_shown_as_it_is_written(monkeypatch, capsys, terminal):
+    monkeypatch.setattr("bootdqn.training.display.PLAIN_LINE_EVERY_SECONDS", 0.0)
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    with live_words("runs/[/a]") as show:
+        show("episode [1]")
+        time.sleep(0.2)
+    assert ("runs/[/a]" if terminal else "runs/[/a]: episode [1]\n") in capsys.readouterr().err
 
 
 def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):

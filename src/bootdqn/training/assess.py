@@ -12,6 +12,7 @@ from bootdqn.common.errors import UsageError, blamed_on, how_to_install
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
+from bootdqn.common.written import counted
 from bootdqn.envs.make import for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.training.config import check_play
@@ -63,10 +64,11 @@ def assess(
     own = config.evaluation
     rule = own.vote if rule is None else rule
     most = own.eval_episodes if episodes is None else episodes
-    steps = count(0)
+    calls = count(1)
 
     def on_step(episode: int) -> None:
-        show(f"episode {min(episode, most):,} of at most {most:,}, {next(steps):,} steps")
+        steps = next(calls) - episode  # every episode's reset is a call, too
+        show(f"episode {min(episode, most):,} of at most {most:,}, {counted(steps, 'step')}")
         if film:
             film.take()
 

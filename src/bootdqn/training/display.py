@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
+from rich.text import Text
 
 from bootdqn.common.written import counted
 from bootdqn.training.session import Progress, Voice
@@ -76,8 +77,8 @@ def live_words(label: str) -> Iterator[Callable[[str], None]]:
     """Show on standard error what is going on, in words: in place in a terminal, a line now and then elsewhere."""
     console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     if console.is_terminal:
-        with console.status(label) as status:
-            yield lambda words: status.update(f"{label}: {words}")
+        with console.status(Text(label)) as status:  # a str would be read as markup
+            yield lambda words: status.update(Text(f"{label}: {words}"))
     else:
         yield _now_and_then(lambda words: console.print(f"{label}: {words}"))
 
