@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bootdqn import Gain, Strategy, format_strategy, of_head, parse_strategy, register_strategy
 from bootdqn.common.errors import UsageError
-from bootdqn.common.extensions import CodeNotImportedError
+from bootdqn.common.own_code import CodeNotImportedError
 from bootdqn.exploration.registry import parse_strategy_from, registered_name, registered_origins
 
 pytestmark = pytest.mark.usefixtures("own_code")

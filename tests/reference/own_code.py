@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import gymnasium
 
-from bootdqn.common import extensions
+from bootdqn.common import own_code
 from bootdqn.exploration import registry, strategies
 
 STRATEGY = """
@@ -57,14 +57,14 @@ class OwnCode:
         (self.folder / f"{module}.py").write_text(dedent(text))
 
     def import_environments(self, module):
-        extensions.import_environments(module)
+        own_code.import_environments(module)
 
     def load_strategy(self, origin):
         return registry.load_strategy(origin)
 
     def forget(self):
         """Make this process one that has imported nothing from the folder, and nothing by request."""
-        for known in (extensions._IMPORTED, strategies.ADDED, registry._ORIGINS):
+        for known in (own_code._IMPORTED, strategies.ADDED, registry._ORIGINS):
             known.clear()
         sys.path[:] = self._path
         for name, module in list(sys.modules.items()):

@@ -158,7 +158,7 @@ def _call(connection, function, arguments):
 
 
 def _train(send, settings, path, around, saving):
-    from bootdqn.common.extensions import import_environments
+    from bootdqn.common.own_code import import_environments
     from bootdqn.training.config import SavingConfig, from_flat
     from bootdqn.training.run import run
 

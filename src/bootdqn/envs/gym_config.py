@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from bootdqn.common.extensions import CodeNotImportedError, imported_environments, is_module_name
+from bootdqn.common.own_code import CodeNotImportedError, imported_environments, is_module_name
 from bootdqn.common.written import read_value
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from bootdqn.common.errors import UsageError
 from bootdqn.experiments.cost import costs, longest_first
 from bootdqn.experiments.display import Display, shown
-from bootdqn.experiments.events import Outcome, split_done
+from bootdqn.experiments.events import SweepOutcome, split_done
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.experiments.pool import run_all
 from bootdqn.training.config import SavingConfig
@@ -30,11 +30,11 @@ def conduct(
     ray: str | None = None,
     gpus_per_run: float = 0.0,
     saving: SavingConfig | None = None,
-) -> Outcome:
+) -> SweepOutcome:
     """Make the runs that are not finished in `out` yet, on this machine or on Ray, and return how all of them ended."""
     todo, ended = split_done(runs, out)
     if not todo:
-        return Outcome(ended)
+        return SweepOutcome(ended)
     todo = longest_first(todo)
     display = Display(runs, ended, console)
     with shown(display, console):
@@ -46,7 +46,7 @@ def conduct(
             outcome = run_on_ray(
                 todo, out, ray, display.show, retries=retries, gpus_per_run=gpus_per_run, saving=saving
             )
-    return Outcome([*ended, *outcome.ended], outcome.stop_exit_code)
+    return SweepOutcome([*ended, *outcome.ended], outcome.stop_exit_code)
 
 
 def default_workers(runs: list[PlannedRun]) -> int:

@@ -7,8 +7,7 @@ from typing import Any
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.plan import PlannedRun
-from bootdqn.training.run import Outcome as RunOutcome
-from bootdqn.training.run import finished_summary
+from bootdqn.training.run import RunOutcome, finished_summary
 from bootdqn.training.session import Progress
 
 
@@ -55,7 +54,7 @@ Event = Started | Underway | Notice | Ended
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SweepOutcome:
     """How the runs that were begun ended, and the exit code of the signal that stopped them, if one did."""
 
     ended: list[Ended]

@@ -13,7 +13,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway, end_of
+from bootdqn.experiments.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
@@ -29,7 +29,7 @@ def run_all(
     *,
     retries: int = 0,
     saving: SavingConfig | None = None,
-) -> Outcome:
+) -> SweepOutcome:
     """Train every run in its folder below `out`, `workers` at a time, and return how each ended.
 
     A run that fails, or whose process dies, is tried again `retries` times, from its last checkpoint and in a new
@@ -53,7 +53,7 @@ def run_all(
                         on_event(Started(worker.begin(waiting.popleft())))
                 busy = [worker for worker in crew if worker.current is not None]
                 if not busy:
-                    return Outcome(ended, stop.exit_code if stop else None)
+                    return SweepOutcome(ended, stop.exit_code if stop else None)
                 for worker in _with_news(busy):
                     event = worker.news()
                     if isinstance(event, Ended):

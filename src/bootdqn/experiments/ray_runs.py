@@ -20,7 +20,7 @@ from bootdqn.common.errors import FolderInUseError, UsageError, how_to_install
 from bootdqn.common.lock import LOST_AFTER_SECONDS
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.cost import longest_steps, memory_needed
-from bootdqn.experiments.events import Ended, Event, Notice, Outcome, Started, Underway, end_of
+from bootdqn.experiments.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
@@ -42,7 +42,7 @@ def run_on_ray(
     retries: int = 0,
     gpus_per_run: float = 0.0,
     saving: SavingConfig | None = None,
-) -> Outcome:
+) -> SweepOutcome:
     """Train every run in its folder below `out`, a folder that all nodes share, and return how each ended.
 
     Args:
@@ -92,7 +92,7 @@ class _Runs:
         for planned in runs:
             self._submit(planned)
 
-    def finish(self) -> Outcome:
+    def finish(self) -> SweepOutcome:
         """Wait for all of them; a signal cancels those under way, which save themselves."""
         ended: list[Ended] = []
         with stop_on_signal() as stop:
@@ -111,7 +111,7 @@ class _Runs:
                 if cancelled_at is not None and time.monotonic() - cancelled_at > STOP_WITHIN_SECONDS:
                     break
                 self._look_at_folders()
-            return Outcome(ended, stop.exit_code if stop else None)
+            return SweepOutcome(ended, stop.exit_code if stop else None)
 
     def _submit(self, planned: PlannedRun) -> None:
         task = self._task.options(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_type_hints
 import numpy as np
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.extensions import CodeNotImportedError, import_code, is_module_name
+from bootdqn.common.own_code import CodeNotImportedError, import_code, is_module_name
 from bootdqn.exploration.parameters import can_be_written
 from bootdqn.exploration.strategies import ADDED, STRATEGIES, Strategy, parse_strategy
 

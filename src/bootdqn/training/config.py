@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bootdqn.agent.config import ActorConfig, LearnerConfig
-from bootdqn.common.extensions import CodeNotImportedError
+from bootdqn.common.own_code import CodeNotImportedError
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.networks.config import NetworkConfig

@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bootdqn.common.extensions import import_environments, imported_environments
+from bootdqn.common.own_code import import_environments, imported_environments
 from bootdqn.exploration.registry import load_strategy, registered_origins
 from bootdqn.exploration.strategies import ADDED
 

@@ -26,11 +26,11 @@ from bootdqn.training.signals import stop_on_signal
 from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks
 from bootdqn.training.threads import pinned_threads
 
-__all__ = ["Outcome", "Progress", "default_run_dir", "finished_summary", "read_run_config", "run"]
+__all__ = ["Progress", "RunOutcome", "default_run_dir", "finished_summary", "read_run_config", "run"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a run ended."""
 
     summary: dict[str, Any]
@@ -49,7 +49,7 @@ def run(
     restart: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
-) -> Outcome:
+) -> RunOutcome:
     """Train the run that `config` describes in the folder `path`.
 
     A folder that holds the same run, finished, is left alone; one stopped before its end goes on exactly where its last
@@ -75,7 +75,7 @@ def run(
     folder = RunFolder(path)
     finished = finished_summary(folder, config, restart=restart)
     if finished is not None:
-        return Outcome(finished, 0, already_finished=True)
+        return RunOutcome(finished, 0, already_finished=True)
     voice = Voice(show, announce, warn)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         refuse_environments_that_cannot_fit(config.run.num_envs)
@@ -91,7 +91,7 @@ def run(
         with locked(folder.lock) as lock:
             finished = finished_summary(folder, config, restart=restart)  # another process may have come first
             if finished is not None:
-                return Outcome(finished, 0, already_finished=True)
+                return RunOutcome(finished, 0, already_finished=True)
             checkpoints = Checkpoints(folder.checkpoints)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, warn)
             if loaded is None:
@@ -104,7 +104,7 @@ def run(
             )  # fmt: skip
             if loaded is not None:
                 _tell_resumption(folder, config, loaded, session.not_exact, voice)
-            return Outcome(*session.train())
+            return RunOutcome(*session.train())
 
 
 def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any], settings: dict[str, Any]) -> None:
