@@ -1,6 +1,7 @@
 """Files that are whole or not there, and run folders that can be damaged."""
 
 import json
+import os
 
 import pytest
 
@@ -20,6 +21,20 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 def test_a_write_leaves_nothing_else_behind(tmp_path):
     write_text_atomically(tmp_path / "a.txt", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_two_writers_of_one_file_do_not_meet(tmp_path, monkeypatch):
+    path, sync = tmp_path / "a.txt", os.fsync
+
+    def let_another_write_in_between(handle):
+        monkeypatch.setattr(os, "fsync", sync)
+        write_text_atomically(path, "of the other")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", let_another_write_in_between)
+    write_text_atomically(path, "of the one")
+    assert path.read_text() == "of the one"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_half_written_last_line_is_passed_over(tmp_path):

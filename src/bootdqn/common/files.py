@@ -2,6 +2,7 @@
 
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ def write_text_atomically(path: Path, text: str) -> None:
 
 def write_bytes_atomically(path: Path, content: bytes) -> None:
     """Write `content` to `path` so that a reader, or a crash, never sees half of it."""
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")  # two may be writing the same file
     try:
         with part.open("wb") as file:
             file.write(content)
