@@ -4,7 +4,7 @@ import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
 from bootdqn.analysis import atari_figures
-from bootdqn.analysis.atari import equal_budget, maximal_scores, read_played
+from bootdqn.analysis.atari import curve, equal_budget, maximal_scores, read_played
 from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
 from reference.run_folders import DEFAULTS, write_atari
@@ -85,3 +85,12 @@ def test_one_run_is_drawn_as_it_was(tmp_path):
     assert votes.get_xydata().tolist() == [[0.1, 0.0], [0.2, 20.0]]
     assert set(random.get_ydata()) == {-1.5}
     assert set(first_update.get_xdata()) == {0.12}
+
+
+@pytest.mark.parametrize(("evaluations", "window"), [(4, 1), (19, 1), (20, 2), (99, 9), (100, 10), (200, 10)])
+def test_a_curve_averages_over_a_tenth_of_the_evaluations_and_ten_at_most(tmp_path, evaluations, window):
+    scores = [float(number**2 % 17) for number in range(evaluations)]
+    write_atari(tmp_path / "run", scores=scores, every=1_000_000)
+    _, found = curve(read(tmp_path)[0])
+    slow = [sum(scores[max(0, end - window) : end]) / min(end, window) for end in range(1, evaluations + 1)]
+    assert found[0] == pytest.approx(slow)

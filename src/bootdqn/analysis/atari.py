@@ -155,15 +155,17 @@ def leader(played: list[Played], game: str, variants: Sequence[Variant]) -> Vari
 
 
 def curve(runs: list[Played], measure: str | None = None) -> tuple[Values, Values]:
-    """Return frames (T,) and moving averages of ten (runs, T) of the score or a measure of diversity.
+    """Return frames (T,) and moving averages (runs, T) of the score or a measure of diversity.
 
-    Runs are cut to the shortest; they are evaluated at the same frames.
+    They are over ten evaluations, as in the paper; of a run that has fewer than a hundred over a tenth of them, so that
+    a short one is drawn as it was. Runs are cut to the shortest; they are evaluated at the same frames.
     """
     length = min(len(run.frames) for run in runs)
+    window = min(10, max(1, length // 10))
     values = [run.scores if measure is None else run.diversity[measure] for run in runs]
     return (
         np.asarray(runs[0].frames[:length], float),
-        np.stack([moving_average(series[:length]) for series in values]),
+        np.stack([moving_average(series[:length], window) for series in values]),
     )
 
 

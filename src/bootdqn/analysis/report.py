@@ -168,7 +168,10 @@ def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) ->
     if not played:
         return
     runs = atari.with_paper_heads(played)
-    caption = "Moving average over ten evaluations, mean over seeds, shaded 95 % bootstrap intervals from three on."
+    caption = (
+        "Moving average over ten evaluations, or a tenth of them if they are fewer than a hundred; mean over seeds, "
+        "shaded 95 % bootstrap intervals from three on."
+    )
     parts = [
         _sentence(aside),
         content.figure("atari-scores", atari_figures.scores(runs), f"Evaluation score against frames. {caption}"),
