@@ -179,7 +179,9 @@ def test_more_heads_are_better_where_every_k_of_the_paper_adds_something(scores,
     assert verdicts(any_heads=runs[1:])[MORE_HEADS]["here"] == OPEN
     assert verdicts(any_heads=[replace(run, frames=(10**7,)) for run in runs])[MORE_HEADS]["here"] == OPEN
     elsewhere = [replace(run, game="Pong") for run in runs]
-    assert verdicts(any_heads=elsewhere)[MORE_HEADS]["what these runs say"] == "K was not varied"
+    assert (
+        verdicts(any_heads=elsewhere)[MORE_HEADS]["what these runs say"] == "with the paper's settings K was not varied"
+    )
 
 
 def test_a_budget_of_different_lengths_is_told_as_a_range():

@@ -1,7 +1,7 @@
 """The paper's claims, one by one, and what the runs at hand say about them: never more than they allow."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from bootdqn.analysis.atari import (
     of,
 )
 from bootdqn.analysis.deep_sea import Cell, Result, by_cap, cells
+from bootdqn.analysis.ensembles import Measured, by_cell
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
 from bootdqn.common.algorithms import on_atari
@@ -27,6 +28,8 @@ from bootdqn.common.written import counted
 
 SUPPORTED, CONTRADICTED, OPEN = "supported", "contradicted", "not enough evidence"
 DEEP_SEA_EVOI, ENOUGH_SEEDS = "evoi:reduce=sum", 3
+_AS_IN_THE_PAPER = "with the paper's settings"
+_NOT_LOOKED_INTO = "run folders do not hold it; results/ensembles.py of the repository measures it"
 
 
 class Verdict(NamedTuple):
@@ -46,14 +49,17 @@ class Evidence:
     """With as many heads as the paper's tables."""
     any_heads: list[Played]
     """With any number of heads."""
+    ensembles: list[Measured] = field(default_factory=list)
+    """Looked into while they learned."""
 
     @classmethod
-    def among(cls, deep_sea: list[Result], atari: list[Played]) -> "Evidence":
+    def among(cls, deep_sea: list[Result], atari: list[Played], ensembles: Iterable[Measured] = ()) -> "Evidence":
         """Return the runs that have the paper's settings, among others."""
         return cls(
             [result for result in deep_sea if not result.variant.settings],
             [run for run in atari if not run.variant.settings],
             [run for run in atari if not run.variant.without("num_heads").settings],
+            list(ensembles),
         )
 
 
@@ -166,7 +172,9 @@ def _normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]
             if game in paper.GAMES and of(played, game, Variant("evoi")) and of(played, game, Variant(rival))
         ]
         if not games:
-            return Verdict(OPEN, f"no game of the paper was played by both EVOI and {on_atari(rival).label}")
+            return Verdict(
+                OPEN, f"{_AS_IN_THE_PAPER} no game of it was played by both EVOI and {on_atari(rival).label}"
+            )
         ours, theirs = (
             float(np.mean([np.mean(stratum) for stratum in normalised_strata(played, games, Variant(name))]))
             for name in ("evoi", rival)
@@ -190,7 +198,7 @@ def _best_in_four_games(evidence: Evidence) -> Verdict:
         if of(played, game, Variant("evoi")) and len({run.variant for run in played if run.game == game}) > 1
     ]
     if not compared:
-        return Verdict(OPEN, "no game of the paper was played by EVOI and another of its algorithms")
+        return Verdict(OPEN, f"{_AS_IN_THE_PAPER} no game of it was played by EVOI and another of its algorithms")
     count = sum(leader(played, game, algorithms) == Variant("evoi") for game in compared)
     runs = [run for run in played if run.game in compared]
     lacking = _lacking(played, compared, paper.MEAN_NORMALISED)
@@ -217,7 +225,7 @@ def _above_the_original(evidence: Evidence) -> Verdict:
             compared += runs
             told.append(f"{paper.title_of(game)} {ours:,.1f} against {original:,.1f}")
     if not told:
-        return Verdict(OPEN, "BootDQN was run on no game of the paper")
+        return Verdict(OPEN, f"{_AS_IN_THE_PAPER} BootDQN was run on no game of it")
     says = ", ".join(told) + _atari_budget(compared)
     if len(above) < 5 or not _is_the_papers_size(compared):
         return Verdict(OPEN, says, "maximal scores")
@@ -228,7 +236,7 @@ def _more_heads_are_better(evidence: Evidence) -> Verdict:
     """Judge whether the means of EVOI on Hero rise with K, where it was run with every K of the paper."""
     groups = by_heads([run for run in evidence.any_heads if run.game == "Hero" and run.variant.strategy == "evoi"])
     if not groups:
-        return Verdict(OPEN, "K was not varied")
+        return Verdict(OPEN, f"{_AS_IN_THE_PAPER} K was not varied")
     means = {k: float(np.mean([run.best for run in runs])) for k, runs in groups.items()}
     runs = [run for group in groups.values() for run in group]
     frames, seeds = min(run.frames[-1] for run in runs), min(map(len, groups.values()))
@@ -264,7 +272,7 @@ def _diversity(
                     listed = ", ".join(f"{on_atari(name).label} {value:.2f}" for name, value in found.items())
                     told.append(f"{paper.title_of(game)} ({listed})")
         if not held:
-            return Verdict(OPEN, "the algorithms to compare were not run on one game")
+            return Verdict(OPEN, f"{_AS_IN_THE_PAPER} the algorithms to compare were not run on one game")
         unlike = f", not in {'; '.join(told)}" if told else ""
         lacking = _lacking(compared, games, (*rivals, *subject))
         says = f"holds in {sum(held)} of {counted(len(held), 'game')}{unlike}{lacking}{_atari_budget(compared)}"
@@ -292,11 +300,53 @@ def _slower_than_greedy(evidence: Evidence) -> Verdict:
             spread = "" if interval is None else f" (EVOI {interval[0]:,.0f} to {interval[1]:,.0f} frames/s)"
             says = f"{paper.title_of(game)}: BootDQN is {extra:+.0f} % faster{spread}; wall time of these machines"
             return Verdict(OPEN, says + "; benchmarks/atari.py compares them side by side", "summary.json")
-    return Verdict(OPEN, "BootDQN and EVOI were not both finished on one game")
+    return Verdict(OPEN, f"{_AS_IN_THE_PAPER} BootDQN and EVOI were not both finished on one game")
 
 
-def _not_recorded(why: str) -> Callable[[Evidence], Verdict]:
-    return lambda _: Verdict(OPEN, why)
+def _gain_is_sparser(evidence: Evidence) -> Verdict:
+    """Say how much sparser and larger gain is; that it is follows from what the two are.
+
+    A positive gain makes its EVOI positive, and the mean over heads spreads the same total over no fewer numbers: both
+    hold for any ensemble, with "no less" for "more". By sum EVOI is never lower.
+    """
+    found = evidence.ensembles
+    if not found:
+        return Verdict(OPEN, _NOT_LOOKED_INTO)
+    shares = [float(np.mean([getattr(one, name) for one in found])) for name in ("gain_density", "evoi_density")]
+    sizes = [float(np.mean([getattr(one, name) for one in found])) for name in ("gain_size", "evoi_size")]
+    says = (
+        f"{_looked_into(found)}: {shares[0]:.0%} of gains and {shares[1]:.0%} of EVOIs are positive; these are "
+        f"{sizes[0]:.3f} and {sizes[1]:.3f} on average. It cannot be otherwise: it follows from the formulas (for EVOI "
+        "by mean; by sum it is denser and higher)"
+    )
+    return Verdict(SUPPORTED, says, "ensembles")
+
+
+def _rare_states_are_disputed(evidence: Evidence) -> Verdict:
+    """Judge whether visits and disagreement are opposed in every kind of ensemble, and beyond the interval over seeds.
+
+    One kind in which they go together contradicts it.
+    """
+    found = by_cell(evidence.ensembles)
+    if not found:
+        return Verdict(OPEN, _NOT_LOOKED_INTO)
+    values = [[one.rarity for one in cell] for cell in found.values()]
+    means = [float(np.mean(cell)) for cell in values]
+    intervals = [interval_of_mean(cell) for cell in values]
+    opposed = [interval is not None and interval[1] < 0 for interval in intervals]
+    says = (
+        f"{_looked_into(evidence.ensembles)}: visits and disagreement have a rank correlation of {min(means):+.2f} to "
+        f"{max(means):+.2f}, the whole interval below 0 in {sum(opposed)} of {len(found)} cells (strategy, N, step)"
+    )
+    if any(interval is not None and interval[0] > 0 for interval in intervals):
+        return Verdict(CONTRADICTED, says, "ensembles")
+    return Verdict(SUPPORTED if all(opposed) else OPEN, says, "ensembles")
+
+
+def _looked_into(found: list[Measured]) -> str:
+    sizes, steps = sorted({one.size for one in found}), sorted({one.step for one in found})
+    seeds = counted(len({one.seed for one in found}), "seed")
+    return f"DeepSea, N = {' and '.join(map(str, sizes))}, after {' and '.join(f'{s:,}' for s in steps)} steps, {seeds}"
 
 
 CLAIMS = (
@@ -342,6 +392,6 @@ CLAIMS = (
         _diversity("vote_entropy", ("gain", "evoi"), highest=False),
     ),
     Claim("EVOI is about 10 % slower than BootDQN at K = 10.", "", _slower_than_greedy),
-    Claim("Gain is sparser than EVOI.", "", _not_recorded("run folders do not hold the values behind each action")),
-    Claim("Heads disagree more in rare states.", "", _not_recorded("run folders do not hold visit counts")),
+    Claim("Gain is sparser than EVOI, which is denser but lower.", "shown at one state", _gain_is_sparser),
+    Claim("Heads disagree more in rare states.", "said, not shown", _rare_states_are_disputed),
 )

@@ -1,0 +1,59 @@
+"""Measures ensembles while they learn DeepSea: do heads disagree more in rare states, and how sparse is gain?
+
+    python results/ensembles.py        writes results/ensembles/deep-sea.json, in a quarter of an hour
+
+Every ensemble is looked at in all states of the grid, after as many steps as `STEPS` says.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from bootdqn.analysis.ensembles import Measured, densities_and_sizes, rarity
+from bootdqn.training.config import from_flat, resolve
+from bootdqn.training.loop import begin, make_parts, train
+from bootdqn.training.threads import pinned_threads
+
+STRATEGIES = ("greedy", "gain", "evoi:reduce=sum")
+SIZES = (10, 20)
+SEEDS = range(5)
+STEPS = (1_000, 10_000)
+FILE = Path(__file__).parent / "ensembles" / "deep-sea.json"
+
+
+def measure(strategy: str, size: int, seed: int) -> Iterator[Measured]:
+    """Train one agent, and yield what its ensemble is like after each of `STEPS`."""
+    config = resolve(from_flat({"environment": "deep-sea", "strategy": strategy, "size": size, "seed": seed}))
+    parts = make_parts(config)
+    states = np.flatnonzero(np.tri(size))
+    visits = np.zeros(size * size, np.int64)
+    begin(parts)
+    visits[parts.position.observations] += 1
+    for round_ in train(config, parts):
+        if round_.step in STEPS:
+            q = parts.learner.q_values(states)
+            bonuses = densities_and_sizes(q[visits[states] > 0])
+            yield Measured(strategy, size, seed, round_.step, rarity=rarity(q, visits[states]), **bonuses)
+        if round_.step >= max(STEPS):
+            return
+        visits[parts.position.observations] += 1
+
+
+def main() -> None:
+    """Measure them all."""
+    found = []
+    with pinned_threads(1):
+        for seed, size, strategy in product(SEEDS, SIZES, STRATEGIES):
+            found += [asdict(one) for one in measure(strategy, size, seed)]
+            print(f"{strategy}, N = {size}, seed {seed}", flush=True)
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(FILE)
+
+
+if __name__ == "__main__":
+    main()
