@@ -61,7 +61,7 @@ def test_a_pair_has_the_values_of_two_passes_and_the_gradients_of_the_first(kind
         (q * slopes).sum().backward()
         return [parameter.grad for parameter in ensemble.parameters()]
 
-    q, next_q = ensemble.forward_pair(x, y)
+    q, next_q = ensemble.learned_q_pair(x, y)
     assert not next_q.requires_grad
     torch.testing.assert_close(next_q, ensemble(y).detach(), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(q, ensemble(x), rtol=1e-12, atol=1e-12)

@@ -103,6 +103,33 @@ def test_a_table_of_one_layer_is_a_linear_layer_on_one_hot_vectors_bit_for_bit(n
     assert torch.equal(table(index), nn.functional.linear(vectors, table.weight.T, table.bias))
 
 
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [(OneHotTable(100, 300), (0,)), (FanOutTable(1, 100, 300), (1,)), (FanOutTable(7, 100, 50), (1,))],
+    ids=["one table", "one head", "seven heads"],
+)
+def test_gradients_of_a_table_add_up_in_the_order_of_the_batch_with_any_number_of_threads(table, rows):
+    draw_parameters(table, np.random.default_rng(0))
+    index = torch.from_numpy(np.random.default_rng(5).integers(0, 20, 512))
+    slopes = torch.randn(table(index).shape, generator=torch.Generator().manual_seed(0))
+    expected = torch.zeros_like(table.weight)
+    for b, row in enumerate(index.tolist()):
+        expected.select(*rows, row).add_(slopes.select(*rows, b))
+    for _ in range(20):
+        table.zero_grad()
+        (table(index) * slopes).sum().backward()
+        assert torch.equal(table.weight.grad, expected)
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
 def test_an_observation_beyond_the_table_is_refused():
     for table in (drawn(FanOutTable(2, 5, 3)), drawn(OneHotTable(5, 3))):
         with pytest.raises(IndexError):

@@ -25,6 +25,7 @@ class Kind:
     learner: type
     ensemble: str
     discrete: bool
+    device: str = "cpu"
 
     def spec(self, num_values=9, num_actions=3):
         """Return a specification with `num_values` observations, or with arrays of as many numbers."""
@@ -36,7 +37,9 @@ class Kind:
         """Return a learner with drawn parameters and no history. A shared ensemble gets one more layer, its torso."""
         widths = (*hidden_sizes, 6) if self.ensemble == "shared" else hidden_sizes
         network = NetworkConfig(num_heads, self.ensemble, widths, prior_scale)
-        return self.learner(LearnerConfig(**config), make_ensemble(network, spec, np.random.default_rng(seed)))
+        ensemble = make_ensemble(network, spec, np.random.default_rng(seed))
+        elsewhere = {} if self.device == "cpu" else {"device": self.device}
+        return self.learner(LearnerConfig(**config), ensemble, **elsewhere)
 
 
 KINDS = {

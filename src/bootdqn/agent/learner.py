@@ -13,7 +13,7 @@ from bootdqn.agent.config import LearnerConfig
 from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, Batch
-from bootdqn.networks.ensemble import Ensemble
+from bootdqn.networks.ensemble import Ensemble, with_prior
 from bootdqn.networks.layers import BatchedLinear
 
 
@@ -66,7 +66,7 @@ class AutogradLearner:
         reduced = config.precision == "bf16"
         self._working = copy.deepcopy(self.online).to(torch.bfloat16) if reduced else self.online
         self._target = copy.deepcopy(self._working).requires_grad_(False)
-        self._target.prior = self._working.prior
+        self._target.prior = None  # the online networks' is added to both
         self._adam = Adam(self.online.learned(), config.learning_rate)
 
     def q_values(self, observation: Array) -> Array:
@@ -80,26 +80,33 @@ class AutogradLearner:
         mask, weight = self._to_device(batch.mask), self._to_device(batch.weight)
         td_error = self.td_errors(batch)
         losses = head_losses(td_error, mask, weight, self._config.loss)
-        refuse_infinite("loss", losses)
         self._working.zero_grad(set_to_none=True)
         losses.mean().backward()  # type: ignore[no-untyped-call]
-        self._step()
-        errors = mean_owned_error(td_error.detach(), mask)
-        return UpdateResult(losses.detach().cpu().numpy(), errors.cpu().numpy())
+        gradients = {name: value.grad for name, value in self._working.learned().items() if value.grad is not None}
+        head_loss, error, *sums = _to_host(
+            losses.detach(),
+            mean_owned_error(td_error.detach(), mask),
+            *(_sums(name, gradient) for name, gradient in gradients.items()),
+        )
+        refuse_infinite("loss", head_loss)
+        self._step(gradients, dict(zip(gradients, sums, strict=True)))
+        return UpdateResult(head_loss, error)
 
     def td_errors(self, batch: Batch) -> Tensor:
         """Return every head's value less its target (B, K), float32, differentiable by the value."""
         observation, next_observation = self._to_device(batch.observation), self._to_device(batch.next_observation)
         with torch.no_grad():
-            next_target = self._target(next_observation).float()
+            prior, next_prior = self._working.prior_q(observation), self._working.prior_q(next_observation)
+            next_target = with_prior(self._target.learned_q(next_observation), next_prior).float()
         if self._config.double_q:
-            q, next_choosing = self._working.forward_pair(observation, next_observation)
+            q, next_q = self._working.learned_q_pair(observation, next_observation)
+            next_choosing = with_prior(next_q, next_prior).float()
         else:
-            q, next_choosing = self._working(observation), next_target
+            q, next_choosing = self._working.learned_q(observation), next_target
         reward, discount = self._to_device(batch.reward), self._to_device(batch.discount)
         with torch.no_grad():
-            targets = q_targets(reward, discount, next_choosing.float(), next_target)
-        return taken_values(q.float(), self._to_device(batch.action)) - targets
+            targets = q_targets(reward, discount, next_choosing, next_target)
+        return taken_values(with_prior(q, prior).float(), self._to_device(batch.action)) - targets
 
     def update_target(self) -> None:
         """Move the target networks towards the online ones, all the way unless the configuration says otherwise."""
@@ -128,8 +135,8 @@ class AutogradLearner:
             self._adam.second_moment[name].copy_(tensors[f"second_moment.{name}"])
         self._adam.steps = int(tensors["adam_steps"])
 
-    def _step(self) -> None:
-        """Let Adam move every parameter; raise a TrainingError for the first gradient that is not finite.
+    def _step(self, gradients: dict[str, Tensor], sums: dict[str, Array]) -> None:
+        """Let Adam move every parameter; raise a TrainingError for the first gradient whose sum is not finite.
 
         What all heads share is looked at last: a head's gradient goes on into it, and the head is to blame.
         """
@@ -138,10 +145,8 @@ class AutogradLearner:
             for head, gradient in enumerate(layer.weight_gradients()):
                 refuse_infinite(f"gradient of {name}", gradient.sum()[None], first_head=head)
                 self._adam.step({name: gradient.float()}, head)
-        gradients = {name: value.grad for name, value in self._working.learned().items() if value.grad is not None}
-        for name, gradient in sorted(gradients.items(), key=lambda named: not _of_heads(named[0])):
-            totals = gradient.reshape(len(gradient) if _of_heads(name) else 1, -1).sum(dim=1)
-            refuse_infinite(f"gradient of {name}", totals, first_head=0 if _of_heads(name) else None)
+        for name in sorted(sums, key=lambda name: not _of_heads(name)):
+            refuse_infinite(f"gradient of {name}", sums[name], first_head=0 if _of_heads(name) else None)
         self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
         self._refresh_working_copy()
 
@@ -176,6 +181,17 @@ def refuse_infinite(what: str, by_head: Tensor | Array, *, first_head: int | Non
         if not math.isfinite(value):
             whose = "which all heads share" if first_head is None else f"of head {first_head + number}"
             raise TrainingError(f"the {what} {whose} is {value}: lower --learning-rate or look at the rewards")
+
+
+def _sums(name: str, gradient: Tensor) -> Tensor:
+    """Return the sum of a gradient, or (K,) one for each head."""
+    return gradient.reshape(len(gradient) if _of_heads(name) else 1, -1).sum(dim=1)
+
+
+def _to_host(*vectors: Tensor) -> list[Array]:
+    """Return vectors as float32 arrays, brought here in one piece: a GPU is waited for once."""
+    joined: Array = torch.cat([vector.float() for vector in vectors]).cpu().numpy()
+    return np.split(joined, np.cumsum([len(vector) for vector in vectors])[:-1])
 
 
 def _of_heads(name: str) -> bool:

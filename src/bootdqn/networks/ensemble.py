@@ -35,14 +35,22 @@ class Ensemble(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Map (B, ...) to (B, K, A)."""
+        return with_prior(self.learned_q(observation), self.prior_q(observation))
+
+    def prior_q(self, observation: Tensor) -> Tensor | None:
+        """Return the prior's part of the Q-values (B, K, A), if there is a prior."""
+        return None if self.prior is None else self.prior(observation)
+
+    def learned_q(self, observation: Tensor) -> Tensor:
+        """Return the learned part of the Q-values (B, K, A)."""
         x = self.torso(observation)
         for layer in self.heads[:-1]:
             x = layer(x).relu()
         q: Tensor = self.heads[-1](x).transpose(0, 1)
-        return q if self.prior is None else q + self.prior(observation)
+        return q
 
-    def forward_pair(self, observation: Tensor, next_observation: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the Q-values of both, reading the heads' weights once; gradients flow through the first only."""
+    def learned_q_pair(self, observation: Tensor, next_observation: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the learned part of both, reading the heads' weights once; gradients flow through the first only."""
         x = self.torso(observation)
         with torch.no_grad():
             y = self.torso(next_observation)
@@ -50,10 +58,12 @@ class Ensemble(nn.Module):
             x, y = layer.forward_pair(x, y)  # type: ignore[operator]
             x, y = x.relu(), y.relu()
         q, next_q = self.heads[-1].forward_pair(x, y)  # type: ignore[operator]
-        q, next_q = q.transpose(0, 1), next_q.transpose(0, 1)
-        if self.prior is None:
-            return q, next_q
-        return q + self.prior(observation), next_q + self.prior(next_observation)
+        return q.transpose(0, 1), next_q.transpose(0, 1)
+
+
+def with_prior(learned_q: Tensor, prior_q: Tensor | None) -> Tensor:
+    """Return the Q-values that consist of these two parts."""
+    return learned_q if prior_q is None else learned_q + prior_q
 
 
 class Prior(nn.Module):

@@ -71,13 +71,37 @@ class FanOutTable(BatchedLinear):
 
     def forward(self, index: Tensor) -> Tensor:
         """Map (B,) to (K, B, out)."""
-        return self.weight[:, index] + self.bias[:, None, :]
+        rows: Tensor = _Rows.apply(self.weight, index)  # type: ignore[no-untyped-call]
+        return rows + self.bias[:, None, :]
 
     def forward_pair(self, x: Tensor, constant: Tensor) -> tuple[Tensor, Tensor]:
         """Look both up; gradients flow through `x` only."""
         with torch.no_grad():
             mapped_constant = self(constant)
         return self(x), mapped_constant
+
+
+class _Rows(torch.autograd.Function):
+    """The rows (..., B, out) of a table (..., values, out) that an index (B,) names.
+
+    The gradients of a row that is named more than once are added in the order of the index, with any number of threads:
+    how PyTorch itself adds them depends on which thread comes first.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        ctx.shape = table.shape
+        return table[..., index, :]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (index,) = ctx.saved_tensors
+        total = gradient.new_zeros(ctx.shape)
+        if gradient.device.type == "cpu":
+            return total.index_add_(-2, index, gradient), None
+        total.movedim(-2, 0).index_put_((index,), gradient.movedim(-2, 0), accumulate=True)  # sorted on a GPU
+        return total, None
 
 
 class _PairLinear(torch.autograd.Function):
@@ -104,15 +128,17 @@ class _PairLinear(torch.autograd.Function):
         return learned, rest
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Any) -> tuple[Tensor, None, Tensor | None, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor, _: Any) -> tuple[Tensor | None, None, Tensor | None, Tensor, None]:
         x, weight = ctx.saved_tensors
-        of_input = torch.bmm(gradient, weight.transpose(1, 2))
-        of_weight = None
+        of_input = of_weight = None
+        if ctx.needs_input_grad[0]:
+            of_input = torch.bmm(gradient, weight.transpose(1, 2))
+            of_input = of_input if x.dim() == 3 else of_input.sum(dim=0)
         if ctx.keep is None:
             of_weight = torch.bmm(x.expand(weight.shape[0], -1, -1).transpose(1, 2), gradient)
         else:
             ctx.keep(x, gradient)
-        return of_input if x.dim() == 3 else of_input.sum(dim=0), None, of_weight, gradient.sum(dim=1), None
+        return of_input, None, of_weight, gradient.sum(dim=1), None
 
 
 class OneHotTable(nn.Module):
@@ -125,7 +151,8 @@ class OneHotTable(nn.Module):
 
     def forward(self, index: Tensor) -> Tensor:
         """Map (B,) to (B, out)."""
-        return self.weight[index] + self.bias
+        rows: Tensor = _Rows.apply(self.weight, index)  # type: ignore[no-untyped-call]
+        return rows + self.bias
 
 
 def linear(in_features: int, out_features: int) -> nn.Module:
