@@ -59,7 +59,7 @@ def test_rarity_does_not_see_what_all_heads_agree_about():
 
 def some(rarities=(-0.5, -0.4, -0.6), *, gain=(0.2, 0.9), evoi=(0.6, 0.3)):
     return [
-        Measured(strategy, size, seed, 1000, correlation, gain[0], evoi[0], gain[1], evoi[1])
+        Measured(strategy, size, 0.0, seed, 1000, correlation, 0.25, gain[0], evoi[0], gain[1], evoi[1])
         for strategy, size in product(("greedy", "evoi:reduce=sum"), (10, 20))
         for seed, correlation in enumerate(rarities)
     ]
@@ -95,7 +95,14 @@ def test_the_table_has_a_row_a_cell_in_the_order_of_the_paper():
     assert [(row[0], row[2]) for row in shown.rows] == [
         ("10", "BootDQN"), ("10", "BootDQN-EVOI"), ("20", "BootDQN"), ("20", "BootDQN-EVOI"),
     ]  # fmt: skip
-    assert all(row[3:] == ("3", "-0.50", "-0.60 to -0.40", "20%", "60%", "0.900", "0.300") for row in shown.rows)
+    assert all(row[3:] == ("3", "-0.50", "-0.60 to -0.40", "+0.25", "") for row in shown.rows)
+
+
+def test_an_ensemble_with_a_prior_has_its_own_rows_and_no_say_in_the_claims():
+    with_prior = [replace(one, prior_scale=3.0, rarity=0.5 + one.seed / 10) for one in some()]
+    assert verdict(RARE, [*some(), *with_prior]) == SUPPORTED
+    assert verdict(RARE, with_prior) == OPEN
+    assert "BootDQN-EVOI + prior 3" in [row[2] for row in table([*some(), *with_prior]).rows]
 
 
 def test_cells_hold_their_seeds_in_order():

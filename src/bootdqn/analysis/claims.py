@@ -309,7 +309,7 @@ def _gain_is_sparser(evidence: Evidence) -> Verdict:
     A positive gain makes its EVOI positive, and the mean over heads spreads the same total over no fewer numbers: both
     hold for any ensemble, with "no less" for "more". By sum EVOI is never lower.
     """
-    found = evidence.ensembles
+    found = [one for one in evidence.ensembles if not one.prior_scale]
     if not found:
         return Verdict(OPEN, _NOT_LOOKED_INTO)
     shares = [float(np.mean([getattr(one, name) for one in found])) for name in ("gain_density", "evoi_density")]
@@ -325,9 +325,10 @@ def _gain_is_sparser(evidence: Evidence) -> Verdict:
 def _rare_states_are_disputed(evidence: Evidence) -> Verdict:
     """Judge whether visits and disagreement are opposed in every kind of ensemble, and beyond the interval over seeds.
 
-    One kind in which they go together contradicts it.
+    One kind in which they go together contradicts it. Ensembles with a prior, which the paper has not, are not asked.
     """
-    found = by_cell(evidence.ensembles)
+    asked = [one for one in evidence.ensembles if not one.prior_scale]
+    found = by_cell(asked)
     if not found:
         return Verdict(OPEN, _NOT_LOOKED_INTO)
     values = [[one.rarity for one in cell] for cell in found.values()]
@@ -335,7 +336,7 @@ def _rare_states_are_disputed(evidence: Evidence) -> Verdict:
     intervals = [interval_of_mean(cell) for cell in values]
     opposed = [interval is not None and interval[1] < 0 for interval in intervals]
     says = (
-        f"{_looked_into(evidence.ensembles)}: visits and disagreement have a rank correlation of {min(means):+.2f} to "
+        f"{_looked_into(asked)}: visits and disagreement have a rank correlation of {min(means):+.2f} to "
         f"{max(means):+.2f}, the whole interval below 0 in {sum(opposed)} of {len(found)} cells (strategy, N, step)"
     )
     if any(interval is not None and interval[0] > 0 for interval in intervals):

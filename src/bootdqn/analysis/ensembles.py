@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
-from bootdqn.common.algorithms import algorithm, algorithm_order
+from bootdqn.common.algorithms import algorithm_order
 from bootdqn.common.specs import Array
+from bootdqn.common.variants import Variant, label
 from bootdqn.exploration.information import evoi, gain
 
 
@@ -19,10 +21,13 @@ class Measured:
 
     strategy: str
     size: int
+    prior_scale: float
     seed: int
     step: int
     rarity: float
     """Spearman's rank correlation, over all states, of how often one was visited with how much the heads disagree."""
+    rarity_among_visited: float
+    """The same over the states that were visited at all."""
     gain_density: float
     """The share of positive gains, over states that were visited, heads and actions."""
     evoi_density: float
@@ -50,43 +55,41 @@ def densities_and_sizes(q: Array) -> dict[str, float]:
     return found
 
 
-Cell = tuple[str, int, int]
+Cell = tuple[str, int, float, int]
 
 
 def by_cell(measured: Sequence[Measured]) -> dict[Cell, list[Measured]]:
-    """Return the measurements by strategy, size and step, one a seed."""
+    """Return the measurements by strategy, size, prior's scale and step, one a seed."""
     found: dict[Cell, list[Measured]] = {}
-    for one in sorted(measured, key=lambda m: (m.size, m.step, algorithm_order(m.strategy), m.seed)):
-        found.setdefault((one.strategy, one.size, one.step), []).append(one)
+    for one in sorted(measured, key=_order):
+        found.setdefault((one.strategy, one.size, one.prior_scale, one.step), []).append(one)
     return found
 
 
 def table(measured: Sequence[Measured]) -> Table:
-    """Return the means over seeds."""
+    """Return how visits and disagreement go together, on average over seeds."""
     rows = []
-    for (strategy, size, step), cell in by_cell(measured).items():
-        rarities = [one.rarity for one in cell]
-        interval = interval_of_mean(rarities)
-        means = {name: float(np.mean([getattr(one, name) for one in cell])) for name in _SHOWN}
-        rows.append((
-            str(size), f"{step:,}", algorithm(strategy).label, str(len(cell)), f"{np.mean(rarities):.2f}",
-            "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}",
-            f"{means['gain_density']:.0%}", f"{means['evoi_density']:.0%}",
-            f"{means['gain_size']:.3f}", f"{means['evoi_size']:.3f}",
-        ))  # fmt: skip
-    return Table("ensembles", "Rare states and sparse bonuses", _COLUMNS, rows, text_columns=("algorithm",))
+    for (strategy, size, prior_scale, step), cell in by_cell(measured).items():
+        variant = Variant(strategy, (("prior_scale", prior_scale),) if prior_scale else ())
+        everywhere, among_visited = [one.rarity for one in cell], [one.rarity_among_visited for one in cell]
+        rows.append(
+            (
+                str(size),
+                f"{step:,}",
+                label(variant),
+                str(len(cell)),
+                *_mean_and_interval(everywhere),
+                *_mean_and_interval(among_visited),
+            )
+        )
+    columns = ("N", "steps", "algorithm", "seeds", "all states", "95 % interval", "visited states", "95 % interval")
+    return Table("ensembles", "Visits and disagreement", columns, rows, text_columns=("algorithm",))
 
 
-_SHOWN = ("gain_density", "evoi_density", "gain_size", "evoi_size")
-_COLUMNS = (
-    "N",
-    "steps",
-    "algorithm",
-    "seeds",
-    "correlation of visits and disagreement",
-    "95 % interval",
-    "positive gains",
-    "positive EVOIs",
-    "mean positive gain",
-    "mean positive EVOI",
-)
+def _mean_and_interval(values: Sequence[float]) -> tuple[str, str]:
+    interval = interval_of_mean(values)
+    return f"{np.mean(values):+.2f}", "" if interval is None else f"{interval[0]:+.2f} to {interval[1]:+.2f}"
+
+
+def _order(one: Measured) -> tuple[Any, ...]:
+    return one.size, one.step, one.prior_scale, algorithm_order(one.strategy), one.seed
