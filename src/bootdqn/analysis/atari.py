@@ -1,7 +1,7 @@
 """Atari runs into the paper's tables: maximal scores, human-normalised means, vote variance, runtime by K."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,8 +53,13 @@ class Played:
 
     def up_to(self, frames: int) -> float:
         """Return the mean of the last ten evaluations at or before `frames`."""
-        scores = [score for at, score in zip(self.frames, self.scores, strict=True) if at <= frames]
-        return float(moving_average(scores)[-1])
+        return float(moving_average(self.cut(frames).scores)[-1])
+
+    def cut(self, frames: int) -> "Played":
+        """Return the run with its evaluations at or before `frames` only."""
+        kept = sum(at <= frames for at in self.frames)
+        diversity = {measure: values[:kept] for measure, values in self.diversity.items()}
+        return replace(self, frames=self.frames[:kept], scores=self.scores[:kept], diversity=diversity)
 
 
 def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
@@ -131,14 +136,31 @@ def of(played: list[Played], game: str, variant: Variant) -> list[Played]:
     return sorted((r for r in played if r.game == game and r.variant == variant), key=lambda run: run.seed)
 
 
-def equal_budget(played: list[Played], game: str) -> int | None:
-    """Return the most frames that every run of `game` was evaluated for.
+def equal_budget(played: list[Played], game: str, most: int | None = None) -> int | None:
+    """Return the most frames that every run of `game` was evaluated for, no more than `most`.
 
     None where within them one run was not evaluated at all, as the others are evaluated more often and have just begun.
     """
     runs = [run for run in played if run.game == game]
-    budget = min(run.frames[-1] for run in runs)
+    shortest = min(run.frames[-1] for run in runs)
+    budget = shortest if most is None else min(shortest, most)
     return budget if all(run.frames[0] <= budget for run in runs) else None
+
+
+def in_common(played: list[Played], most: int | None = None) -> list[Played]:
+    """Return the runs of each game cut to the frames that all of them were evaluated for: a longer one wins nothing.
+
+    A game in which there are no such frames is left out.
+
+    Args:
+        played: The runs that are to be compared.
+        most: Frames beyond which no evaluation counts.
+    """
+    found = []
+    for game in games_of(played):
+        if (budget := equal_budget(played, game, most)) is not None:
+            found += [run.cut(budget) for run in played if run.game == game]
+    return found
 
 
 def frames_of(runs: list[Played]) -> str:
@@ -148,7 +170,11 @@ def frames_of(runs: list[Played]) -> str:
 
 
 def leader(played: list[Played], game: str, variants: Sequence[Variant]) -> Variant | None:
-    """Return the variant with the highest mean of maximal scores on `game`; None where the first two tie."""
+    """Return the variant with the highest mean of maximal scores on `game`, within the frames that all were played for.
+
+    None where the first two tie, or no frames are common to all.
+    """
+    played = in_common([run for run in played if run.game == game and run.variant in variants])
     means = {v: float(np.mean([run.best for run in of(played, game, v)])) for v in variants if of(played, game, v)}
     best = [variant for variant, mean in means.items() if mean == max(means.values())]
     return best[0] if len(best) == 1 else None
@@ -309,9 +335,15 @@ def by_heads(played: list[Played]) -> dict[int, list[Played]]:
 
 
 def runtime(played: list[Played]) -> Table | None:
-    """Return the runtime table for K; None where K was not varied."""
+    """Return the runtime table for K; None where K was not varied.
+
+    The maximal scores are those within the frames that all K were evaluated for.
+    """
     rows, before = [], None
-    for k, runs in by_heads(played).items():
+    groups = by_heads(played)
+    compared = in_common([run for runs in groups.values() for run in runs])
+    for k, runs in groups.items():
+        cut = [run for run in compared if run.num_heads == k]
         speeds = [run.total_frames / run.seconds for run in runs if run.finished and run.seconds]
         speed = float(np.mean(speeds)) if speeds else None
         growth = "" if before is None or speed is None else f"{100 * (before / speed - 1):+.0f} %"
@@ -322,9 +354,10 @@ def runtime(played: list[Played]) -> Table | None:
                 str(k),
                 "" if speed is None else f"{speed:,.0f}",
                 growth,
-                "" if minutes is None else f"{100e6 / 60 / minutes:,.0f}",
+                "" if minutes is None else f"{paper.HEADS_FRAMES / 60 / minutes:,.0f}",
                 paper_growth,
-                f"{np.mean([run.best for run in runs]):,.1f}",
+                f"{np.mean([run.best for run in cut]):,.1f}" if cut else "",
+                frames_of(cut) if cut else "",
                 str(len(runs)),
             )
         )
@@ -341,10 +374,12 @@ def runtime(played: list[Played]) -> Table | None:
             "frames/s, paper",
             "paper's growth",
             "maximal score",
+            "within frames",
             "seeds",
         ),
         rows,
-        "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs.",
+        "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs. A maximal score is that "
+        "within the frames that the runs of every K were evaluated for.",
     )
 
 
@@ -354,10 +389,11 @@ def improvements(played: list[Played]) -> Table | None:
     rows = []
     for one in variants:
         for other in variants:
-            games = [game for game in games_of(played) if of(played, game, one) and of(played, game, other)]
+            compared = in_common([run for run in played if run.variant in (one, other)])
+            games = [game for game in games_of(compared) if of(compared, game, one) and of(compared, game, other)]
             if one == other or not games:
                 continue
-            ours, theirs = ([[run.best for run in of(played, g, s)] for g in games] for s in (one, other))
+            ours, theirs = ([[run.best for run in of(compared, g, s)] for g in games] for s in (one, other))
             chance = probability_of_improvement(ours, theirs)
             rows.append((name_of(one), name_of(other), f"{chance:.2f}", str(len(games))))
     if not rows:

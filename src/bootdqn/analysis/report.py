@@ -197,8 +197,9 @@ def _add_claims(content: Content, evidence: Evidence) -> None:
     note = (
         "<p>A claim counts as supported or contradicted only on as many seeds and frames as it takes: on Atari the "
         "paper's own, on DeepSea three seeds whose 95 % intervals do not overlap. Everything else is said and "
-        "left open. On Atari the means over seeds decide, without an interval, as in the paper; a lead in "
-        "human-normalised score counts as supported from half the points that the paper claims.</p>"
+        "left open. On Atari the means over seeds decide, without an interval, as in the paper, and within the frames "
+        "that all compared runs of a game have; a lead in human-normalised score counts as supported from half the "
+        "points that the paper claims.</p>"
     )
     content.sections.append(("Claims", note + content.table(judged(evidence))))
 
@@ -220,14 +221,14 @@ def _answer(results: list[Result], played: list[Played]) -> str:
 
 def atari_answer(played: list[Played]) -> str:
     """Say which algorithm did best on Atari, and on how much evidence."""
-    variants = atari.variants_of(played)
-    games = [g for g in atari.games_of(played) if all(atari.of(played, g, variant) for variant in variants)]
+    variants, compared = atari.variants_of(played), atari.in_common(played)
+    games = [g for g in atari.games_of(compared) if all(atari.of(compared, g, variant) for variant in variants)]
     if len(variants) < 2 or not games:
         there = f"{counted(len(played), 'run')}, {counted(len(variants), 'algorithm')}"
         return f"On Atari there is nothing to compare yet: {there}."
     best = Counter(filter(None, (atari.leader(played, game, variants) for game in games)))
     seeds = min(len(atari.of(played, game, variant)) for game in games for variant in variants)
-    frames = atari.frames_of([run for run in played if run.game in games])
+    frames = atari.frames_of([run for run in compared if run.game in games])
     rests_on = f"of {len(variants)} algorithms on {counted(seeds, 'seed')} and {frames} frames."
     first = [variant for variant in variants if best[variant] == max(best.values(), default=0) > 0]
     if not first:
