@@ -1,10 +1,13 @@
 """Results without hiding: unsolved runs stay in, lower bounds say so, caps are never mixed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.collections import PathCollection
 
 from bootdqn.analysis.deep_sea import COLUMNS, Result, cells, read_results, summary_table, table
@@ -130,6 +133,72 @@ def test_the_answer_names_the_best_and_never_claims_more_than_the_runs():
     assert "BootDQN, at least 2,000 (0 of 3 solved)" in text
     assert "not a proof" in text
     assert deep_sea_answer(bad) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
+
+
+def runs_of(strategy, solved, unsolved=0, episodes=100, cap=100_000):
+    return [result(strategy, 10, seed, cap, episodes if seed < solved else None) for seed in range(solved + unsolved)]
+
+
+def test_the_answer_ranks_by_the_fraction_solved_and_not_by_the_count():
+    evoi, greedy = runs_of("evoi:reduce=sum", 3, 0, 300), runs_of("greedy", 4, 4, 5000, cap=10_000)
+    assert deep_sea_answer(greedy + [replace(run, cap=10_000) for run in evoi]) == (
+        "At N = 10, BootDQN-EVOI needed the fewest episodes: 300 on average, 3 of 3 runs solved. "
+        "Next: BootDQN, at least 7,500 (4 of 8 solved). 3 seeds are few: this is a picture, not a proof."
+    )
+
+
+def test_the_answer_says_fewest_only_of_a_mean_that_is_complete_and_the_lowest():
+    often, quick = runs_of("gain", 10, 0, 50_000), runs_of("greedy", 9, 1, 500)
+    assert deep_sea_answer(often + quick) == (
+        "At N = 10, DeepSea was solved most often by BootDQN-Gain (10 of 10 runs, 50,000 episodes on average). "
+        "Next: BootDQN, at least 10,450 (9 of 10 solved)."
+    )
+    assert deep_sea_answer(quick) == (
+        "At N = 10, DeepSea was solved most often by BootDQN (9 of 10 runs, at least 10,450 episodes on average)."
+    )
+
+
+def test_the_answer_names_all_that_solved_it_as_often_where_none_is_quickest():
+    some = runs_of("gain", 2, 2) + runs_of("greedy", 4, 4, 200) + runs_of("ucb", 1, 4)
+    assert deep_sea_answer(some) == (
+        "At N = 10, DeepSea was solved most often by BootDQN-Gain (2 of 4 runs, at least 50,050 episodes on average) "
+        "and BootDQN (4 of 8 runs, at least 50,100 episodes on average). "
+        "Next: BootDQN-UCB, at least 80,020 (1 of 5 solved)."
+    )
+    tie = deep_sea_answer(runs_of("gain", 4) + runs_of("greedy", 4))
+    assert "most often by BootDQN (4 of 4 runs, 100 episodes on average) and BootDQN-Gain (4 of 4" in tie
+
+
+def test_the_answer_counts_the_seeds_of_every_algorithm():
+    assert "(2 to 5 seeds each)" in deep_sea_answer(runs_of("gain", 0, 5) + runs_of("greedy", 0, 2))
+    assert "(1 seed each)" in deep_sea_answer(runs_of("gain", 0, 1) + runs_of("greedy", 0, 1))
+    assert deep_sea_answer(runs_of("gain", 5) + runs_of("greedy", 0, 2)).endswith(
+        "2 seeds are few: this is a picture, not a proof."
+    )
+
+
+cell_of_runs = st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from([100, 200, 50_000])).filter(
+    lambda c: c[0] + c[1]
+)
+
+
+@given(st.dictionaries(st.sampled_from(["greedy", "ucb", "gain"]), cell_of_runs, min_size=1))
+def test_whom_the_answer_names_first_nobody_beats(found):
+    """Nobody solves a larger fraction, and "the fewest" is below every other mean, even where that is only a bound."""
+    text = deep_sea_answer([run for name, cell in found.items() for run in runs_of(name, *cell)])
+    names = {"greedy": "BootDQN", "ucb": "BootDQN-UCB", "gain": "BootDQN-Gain"}
+    fractions = {name: solved / (solved + not_) for name, (solved, not_, _) in found.items()}
+    means = {name: (solved * at + not_ * 100_000) / (solved + not_) for name, (solved, not_, at) in found.items()}
+    most = {name for name in found if fractions[name] == max(fractions.values())}
+    lowest = {name for name in found if means[name] == min(means.values())}
+    if max(fractions.values()) == 0:
+        assert "no algorithm solved DeepSea" in text
+    elif max(fractions.values()) == 1 and len(lowest) == 1 and lowest <= most:
+        assert f", {names[lowest.pop()]} needed the fewest episodes: " in text
+    else:
+        first = text.partition(" Next: ")[0]
+        assert "solved most often by" in first
+        assert {name for name in found if f"{names[name]} (" in first} == most
 
 
 def test_the_terminal_table_explains_its_bounds():

@@ -51,6 +51,11 @@ class Cell:
         return sum(result.solved_at_strict is not None for result in self.results)
 
     @property
+    def solved_fraction(self) -> float:
+        """How many of the runs solved it, as a fraction."""
+        return self.solved / len(self.results)
+
+    @property
     def mean(self) -> float:
         """Mean episodes to solve; a lower bound where a run is censored."""
         return float(np.mean([result.episodes for result in self.results]))

@@ -57,7 +57,7 @@ def solved_fraction(results: list[Result]) -> Figure:
         figure = Figure(figsize=(7.5, 3.2), layout="constrained")
         axes = figure.subplots()
         for number, (variant, look) in enumerate(shown.items()):
-            mine = {cell.size: cell.solved / len(cell.results) for cell in groups if cell.variant == variant}
+            mine = {cell.size: cell.solved_fraction for cell in groups if cell.variant == variant}
             at = [place + width * (number - (len(shown) - 1) / 2) for place, n in enumerate(sizes) if n in mine]
             axes.bar(at, [mine[n] for n in sizes if n in mine], 0.9 * width, color=look.colour, label=look.label)
             axes.scatter(at, [mine[n] for n in sizes if n in mine], s=8, color=look.colour)

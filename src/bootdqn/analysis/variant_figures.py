@@ -119,7 +119,7 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
         lane = cap * LANE ** (number + 1)
         for cell in mine:
             if cell.censored:
-                unsolved = 1 - cell.solved / len(cell.results)
+                unsolved = 1 - cell.solved_fraction
                 axes.scatter(cell.size, lane, marker="x", s=8 + 18 * unsolved, linewidths=1.2, color=look.colour)
         if furthest is not None:
             mean = next(cell.mean for cell in mine if cell.size == furthest)
