@@ -1,6 +1,6 @@
 """Atari runs into the paper's tables: maximal scores, human-normalised means, vote variance, runtime by K."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,11 +108,17 @@ def _played(run: Run, evaluations: list[dict[str, Any]]) -> Played:
 
 
 def with_paper_heads(played: list[Played]) -> list[Played]:
-    """Return the runs without those that only vary K, of what was also run with as many heads as the paper's."""
-    as_in_the_paper = {run.variant.without("num_heads") for run in played if run.num_heads == PAPER_HEADS}
-    return [
-        run for run in played if run.num_heads == PAPER_HEADS or run.variant.without("num_heads") not in as_in_the_paper
-    ]
+    """Return the runs without those that only vary K, of what was also run with as many heads as the paper's.
+
+    A game and algorithm that was run with other numbers of heads only keeps them; what is left out is in `runtime`.
+    """
+    as_in_the_paper = {_study(run) for run in played if run.num_heads == PAPER_HEADS}
+    return [run for run in played if run.num_heads == PAPER_HEADS or _study(run) not in as_in_the_paper]
+
+
+def _study(run: Played) -> tuple[str, Variant]:
+    """Return the game and algorithm, whatever K is."""
+    return run.game, run.variant.without("num_heads")
 
 
 def name_of(variant: Variant) -> str:
@@ -324,50 +330,37 @@ def mean_diversity(runs: list[Played], measure: str) -> float:
     return float(np.mean([np.mean(run.diversity[measure]) for run in runs]))
 
 
+def studies_of_heads(played: list[Played]) -> dict[tuple[str, Variant], dict[int, list[Played]]]:
+    """Return the runs of each game and algorithm that was played with several K, by K."""
+    studies: dict[tuple[str, Variant], dict[int, list[Played]]] = {}
+    for run in sorted(played, key=lambda run: (run.num_heads, run.seed)):
+        studies.setdefault(_study(run), {}).setdefault(run.num_heads, []).append(run)
+    return {study: studies[study] for study in sorted(studies, key=_study_order) if len(studies[study]) > 1}
+
+
 def by_heads(played: list[Played]) -> dict[int, list[Played]]:
     """Return the runs of the game and algorithm that were played with most different K, by K; empty where none was."""
-    cells: dict[tuple[str, Variant], dict[int, list[Played]]] = {}
-    for run in sorted(played, key=lambda run: (run.num_heads, run.seed)):
-        cell = cells.setdefault((run.game, run.variant.without("num_heads")), {})
-        cell.setdefault(run.num_heads, []).append(run)
-    found = max((cells[cell] for cell in sorted(cells, key=_cell_order)), key=len, default={})
-    return found if len(found) > 1 else {}
+    return max(studies_of_heads(played).values(), key=len, default={})
 
 
 def runtime(played: list[Played]) -> Table | None:
-    """Return the runtime table for K; None where K was not varied.
+    """Return the runtime table for K, of every game and algorithm that it was varied for; None where there is none.
 
     The maximal scores are those within the frames that all K were evaluated for.
     """
-    rows, before = [], None
-    groups = by_heads(played)
-    compared = in_common([run for runs in groups.values() for run in runs])
-    for k, runs in groups.items():
-        cut = [run for run in compared if run.num_heads == k]
-        speeds = [run.total_frames / run.seconds for run in runs if run.finished and run.seconds]
-        speed = float(np.mean(speeds)) if speeds else None
-        growth = "" if before is None or speed is None else f"{100 * (before / speed - 1):+.0f} %"
-        paper_growth = f"{paper.RUNTIME_GROWTH[k]:+d} %" if k in paper.RUNTIME_GROWTH else ""
-        minutes = paper.RUNTIME_MINUTES.get(k)
-        rows.append(
-            (
-                str(k),
-                "" if speed is None else f"{speed:,.0f}",
-                growth,
-                "" if minutes is None else f"{paper.HEADS_FRAMES / 60 / minutes:,.0f}",
-                paper_growth,
-                f"{np.mean([run.best for run in cut]):,.1f}" if cut else "",
-                frames_of(cut) if cut else "",
-                str(len(runs)),
-            )
-        )
-        before = speed or before
+    rows = [
+        (paper.title_of(game), name_of(variant), *row)
+        for (game, variant), groups in studies_of_heads(played).items()
+        for row in _runtime_rows(groups)
+    ]
     if not rows:
         return None
     return Table(
         "runtime",
         "Runtime and score by the number of heads K",
         (
+            "game",
+            "algorithm",
             "K",
             "frames/s, ours",
             "time against the K before",
@@ -380,7 +373,31 @@ def runtime(played: list[Played]) -> Table | None:
         rows,
         "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs. A maximal score is that "
         "within the frames that the runs of every K were evaluated for.",
+        text_columns=("game", "algorithm"),
     )
+
+
+def _runtime_rows(groups: Mapping[int, list[Played]]) -> Iterator[tuple[str, ...]]:
+    before = None
+    compared = in_common([run for runs in groups.values() for run in runs])
+    for k, runs in groups.items():
+        cut = [run for run in compared if run.num_heads == k]
+        speeds = [run.total_frames / run.seconds for run in runs if run.finished and run.seconds]
+        speed = float(np.mean(speeds)) if speeds else None
+        growth = "" if before is None or speed is None else f"{100 * (before / speed - 1):+.0f} %"
+        paper_growth = f"{paper.RUNTIME_GROWTH[k]:+d} %" if k in paper.RUNTIME_GROWTH else ""
+        minutes = paper.RUNTIME_MINUTES.get(k)
+        yield (
+            str(k),
+            "" if speed is None else f"{speed:,.0f}",
+            growth,
+            "" if minutes is None else f"{paper.HEADS_FRAMES / 60 / minutes:,.0f}",
+            paper_growth,
+            f"{np.mean([run.best for run in cut]):,.1f}" if cut else "",
+            frames_of(cut) if cut else "",
+            str(len(runs)),
+        )
+        before = speed or before
 
 
 def improvements(played: list[Played]) -> Table | None:
@@ -412,8 +429,8 @@ def _printed(numbers: Mapping[str, float | None], variant: Variant) -> float | N
     return None if variant.settings else numbers.get(variant.strategy)
 
 
-def _cell_order(cell: tuple[str, Variant]) -> tuple[str, str, str]:
-    return cell[0], cell[1].strategy, str(cell[1].settings)
+def _study_order(study: tuple[str, Variant]) -> tuple[str, str, str]:
+    return study[0], study[1].strategy, str(study[1].settings)
 
 
 def _interval(interval: tuple[float, float] | None, form: str = ",.1f") -> str:
