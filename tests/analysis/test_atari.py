@@ -1,5 +1,7 @@
 """Atari runs: a seed counts once, and runs of different lengths are compared where all were evaluated."""
 
+import itertools
+
 import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
@@ -101,6 +103,28 @@ def test_the_scores_of_each_k_are_those_within_the_same_frames(tmp_path):
     write_atari(tmp_path / "10", num_heads=10, scores=(2.0, 1.0, 9.0))
     found = [(row["K"], row["maximal score"], row["within frames"]) for row in rows(runtime(read(tmp_path)[0]))]
     assert found == [("2", "2.0", "2M"), ("10", "2.0", "2M")]
+
+
+@pytest.mark.parametrize("change", [{"device": "cuda"}, {"threads": 7}, {"engine": "torch"}])
+def test_speeds_are_averaged_and_compared_only_where_they_were_computed_alike(tmp_path, change):
+    for heads, seed in itertools.product((2, 4, 6, 8, 10), (0, 1)):
+        changes = change if heads == 6 or (heads, seed) == (8, 1) else {}
+        write_atari(tmp_path / f"{heads}-{seed}", seed=seed, num_heads=heads, scores=(1.0,), **changes)
+    table = runtime(read(tmp_path)[0])
+    assert [(row["K"], row["frames/s, ours"], row["time against the K before"]) for row in rows(table)] == [
+        ("2", "5,000", ""),
+        ("4", "2,500", "+100 %"),
+        ("6", "1,667", ""),
+        ("8", "", ""),
+        ("10", "1,000", ""),
+    ]
+    assert "differ in device, threads, engine or precision are neither averaged nor compared in speed" in table.note
+
+
+def test_a_run_that_has_not_ended_has_no_speed(tmp_path):
+    write_atari(tmp_path / "2", num_heads=2, status="interrupted")
+    write_atari(tmp_path / "4", num_heads=4)
+    assert [row["frames/s, ours"] for row in rows(runtime(read(tmp_path)[0]))] == ["", "5,000"]
 
 
 @pytest.mark.parametrize(("seeds", "bands"), [(1, 0), (2, 0), (3, 1)])

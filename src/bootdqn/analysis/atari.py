@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from bootdqn.common.algorithms import on_atari
 from bootdqn.common.variants import Variant, label, variant_order
 
 PAPER_HEADS = 10
+SPEED_DEPENDS_ON = ("device", "threads", "engine", "precision")
 MEASURES = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")
 
 
@@ -40,11 +41,18 @@ class Played:
     status: str
     total_frames: int
     seconds: float | None
+    computed: tuple[str, ...] = ()
+    """The settings that its speed depends on, in the order of `SPEED_DEPENDS_ON`."""
 
     @property
     def finished(self) -> bool:
         """Whether it came to its end."""
         return self.status == "finished"
+
+    @property
+    def speed(self) -> float | None:
+        """Frames a second, of a run that came to its end."""
+        return self.total_frames / self.seconds if self.finished and self.seconds else None
 
     @property
     def best(self) -> float:
@@ -104,6 +112,7 @@ def _played(run: Run, evaluations: list[dict[str, Any]]) -> Played:
         status=run.status,
         total_frames=whole_number(run.config, "total_frames"),
         seconds=finite_number(run.summary, "seconds") if run.summary.get("seconds") is not None else None,
+        computed=tuple(str(run.config.get(name, run.defaults.get(name))) for name in SPEED_DEPENDS_ON),
     )
 
 
@@ -372,24 +381,49 @@ def runtime(played: list[Played]) -> Table | None:
         ),
         rows,
         "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs. A maximal score is that "
-        "within the frames that the runs of every K were evaluated for.",
+        "within the frames that the runs of every K were evaluated for. Runs that differ in "
+        f"{', '.join(SPEED_DEPENDS_ON[:-1])} or {SPEED_DEPENDS_ON[-1]} are neither averaged nor compared in speed: "
+        "those cells are empty, as are those of runs that are not finished.",
         text_columns=("game", "algorithm"),
     )
 
 
+def speeds_of(runs: Iterable[Played]) -> dict[tuple[str, ...], list[float]]:
+    """Return frames a second of the finished runs, by the settings that they depend on."""
+    speeds: dict[tuple[str, ...], list[float]] = {}
+    for run in runs:
+        if run.speed is not None:
+            speeds.setdefault(run.computed, []).append(run.speed)
+    return speeds
+
+
+class _Speed(NamedTuple):
+    computed: tuple[str, ...]
+    mean: float
+
+
+def _one_speed(runs: Iterable[Played]) -> _Speed | None:
+    """Return the mean speed of runs that were all computed in the same way; None where they were not, or none ended."""
+    speeds = speeds_of(runs)
+    return next(
+        (_Speed(computed, float(np.mean(found))) for computed, found in speeds.items() if len(speeds) == 1), None
+    )
+
+
 def _runtime_rows(groups: Mapping[int, list[Played]]) -> Iterator[tuple[str, ...]]:
-    before = None
+    before: _Speed | None = None
     compared = in_common([run for runs in groups.values() for run in runs])
     for k, runs in groups.items():
         cut = [run for run in compared if run.num_heads == k]
-        speeds = [run.total_frames / run.seconds for run in runs if run.finished and run.seconds]
-        speed = float(np.mean(speeds)) if speeds else None
-        growth = "" if before is None or speed is None else f"{100 * (before / speed - 1):+.0f} %"
+        speed = _one_speed(runs)
+        growth = ""
+        if before is not None and speed is not None and before.computed == speed.computed:
+            growth = f"{100 * (before.mean / speed.mean - 1):+.0f} %"
         paper_growth = f"{paper.RUNTIME_GROWTH[k]:+d} %" if k in paper.RUNTIME_GROWTH else ""
         minutes = paper.RUNTIME_MINUTES.get(k)
         yield (
             str(k),
-            "" if speed is None else f"{speed:,.0f}",
+            "" if speed is None else f"{speed.mean:,.0f}",
             growth,
             "" if minutes is None else f"{paper.HEADS_FRAMES / 60 / minutes:,.0f}",
             paper_growth,
@@ -397,7 +431,7 @@ def _runtime_rows(groups: Mapping[int, list[Played]]) -> Iterator[tuple[str, ...
             frames_of(cut) if cut else "",
             str(len(runs)),
         )
-        before = speed or before
+        before = speed
 
 
 def improvements(played: list[Played]) -> Table | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bootdqn.analysis import paper
 from bootdqn.analysis.atari import (
+    SPEED_DEPENDS_ON,
     Played,
     by_heads,
     frames_of,
@@ -18,6 +19,7 @@ from bootdqn.analysis.atari import (
     mean_diversity,
     normalised_strata,
     of,
+    speeds_of,
 )
 from bootdqn.analysis.deep_sea import Cell, Result, by_cap, cells
 from bootdqn.analysis.ensembles import Measured, by_cell
@@ -299,23 +301,17 @@ def _diversity(
 
 
 def _slower_than_greedy(evidence: Evidence) -> Verdict:
-    """Judge how much longer EVOI takes than BootDQN for the same frames on the same game."""
+    """Judge how much longer EVOI takes than BootDQN for the same frames on the same game, computed in the same way."""
     for game in games_of(evidence.atari):
-        speeds = {
-            name: [
-                run.total_frames / run.seconds
-                for run in of(evidence.atari, game, Variant(name))
-                if run.finished and run.seconds
-            ]
-            for name in ("greedy", "evoi")
-        }
-        if all(speeds.values()):
-            extra = 100 * (np.mean(speeds["greedy"]) / np.mean(speeds["evoi"]) - 1)
-            interval = interval_of_mean(speeds["evoi"])
+        greedy, evoi = (speeds_of(of(evidence.atari, game, Variant(name))) for name in ("greedy", "evoi"))
+        for computed in sorted(greedy.keys() & evoi.keys()):
+            extra = 100 * (np.mean(greedy[computed]) / np.mean(evoi[computed]) - 1)
+            interval = interval_of_mean(evoi[computed])
             spread = "" if interval is None else f" (EVOI {interval[0]:,.0f} to {interval[1]:,.0f} frames/s)"
             says = f"{paper.title_of(game)}: BootDQN is {extra:+.0f} % faster{spread}; wall time of these machines"
             return Verdict(OPEN, says + "; benchmarks/atari.py compares them side by side", "summary.json")
-    return Verdict(OPEN, f"{_AS_IN_THE_PAPER} BootDQN and EVOI were not both finished on one game")
+    alike = f"the same {', '.join(SPEED_DEPENDS_ON[:-1])} and {SPEED_DEPENDS_ON[-1]}"
+    return Verdict(OPEN, f"{_AS_IN_THE_PAPER} BootDQN and EVOI were not both finished on one game, with {alike}")
 
 
 def _gain_is_sparser(evidence: Evidence) -> Verdict:
