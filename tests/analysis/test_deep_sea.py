@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.collections import PathCollection
+from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 
 from bootdqn.analysis.deep_sea import COLUMNS, Result, cells, read_results, summary_table, table
-from bootdqn.analysis.deep_sea_figures import drawing, episodes_to_solve, solved_fraction
+from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, drawing, episodes_to_solve, solved_fraction
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.report import deep_sea_answer
 from bootdqn.analysis.runs import read_runs
@@ -112,6 +112,29 @@ def test_the_interval_is_the_bootstrap_of_the_mean():
     means = rng.choice(episodes, (40_000, len(episodes))).mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
     assert cell.interval == pytest.approx((low, high), rel=0.02)
+
+
+def test_an_interval_with_an_unsolved_run_in_it_has_no_upper_end():
+    complete = [result(seed=seed, solved=100 * (seed + 1)) for seed in range(3)]
+    assert row_of(complete)["95 % interval"] == "100 to 300"
+    cut_short = [*complete[:2], result(seed=2, solved=None)]
+    assert row_of(cut_short)["95 % interval"] == "≥ 100"
+
+
+def highest_shade_at(axes, x):
+    (shade,) = [one for one in axes.collections if isinstance(one, FillBetweenPolyCollection)]
+    corners = shade.get_paths()[0].vertices
+    return max(y for at, y in corners if at == x)
+
+
+def test_the_band_of_a_lower_bound_is_open_above():
+    runs = [result(size=size, seed=seed, solved=100 * (seed + 1)) for size in (10, 20) for seed in range(3)]
+    runs[-1] = result(size=20, seed=2, solved=None)
+    whole, bound = cells(runs)
+    axes = episodes_to_solve(runs).axes[0]
+    assert highest_shade_at(axes, 10) == whole.interval[1] > whole.mean
+    assert highest_shade_at(axes, 20) == bound.mean < bound.interval[1]
+    assert "open above" in EPISODES_CAPTION
 
 
 def test_equal_runs_and_single_runs_have_no_interval():
