@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from bootdqn.analysis.paper import RUNTIME_GROWTH
 from bootdqn.envs.config import AtariConfig
 from bootdqn.envs.make import make_environment
 from bootdqn.exploration.information import evoi
@@ -33,8 +34,6 @@ from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.loop import make_parts, train
 from bootdqn.training.threads import pinned_threads
 
-PAPER_GROWTH = {6: 36, 10: 15, 12: 10}
-"""Per cent more time than for the K before, from the paper's runtime table."""
 WARM_UP_STEPS = 300
 FRAMES_A_STEP = 4
 PLAIN = "plain"
@@ -161,12 +160,9 @@ def main() -> None:
     print("frames/s by number of heads (time against the K before; the paper's growth):")
     before = None
     for k, speed in by_heads.items():
-        growth = (
-            ""
-            if before is None
-            else f"  {100 * (before / speed - 1):+.0f} %  (paper {PAPER_GROWTH.get(int(k), 0):+d} %)"
-        )
-        print(f"  K = {k:>2}: {speed:7.1f}{growth}")
+        growth = "" if before is None else f"  {100 * (before / speed - 1):+.0f} %"
+        papers = f"  (paper {RUNTIME_GROWTH[int(k)]:+d} %)" if growth and int(k) in RUNTIME_GROWTH else ""
+        print(f"  K = {k:>2}: {speed:7.1f}{growth}{papers}")
         before = speed
     print("frames/s by strategy at K = 10 (the paper: BootDQN about 10 % faster than EVOI):")
     for name, speed in by_strategy.items():

@@ -25,6 +25,7 @@ from bootdqn.analysis.claims import Evidence, judged
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, episodes_to_solve
 from bootdqn.analysis.figures import to_png
+from bootdqn.analysis.paper import RUNTIME_GROWTH
 from bootdqn.analysis.report import deep_sea_answer, said_once
 from bootdqn.analysis.runs import read_runs
 from bootdqn.analysis.tables import Table
@@ -212,11 +213,11 @@ def found_the_long_end(folder: str) -> Table:
 def speed(folder: str) -> str:
     """Return frames a second by number of heads and strategy, as `benchmarks/atari.py --json` wrote them."""
     measured = json.loads((RESULTS / folder / "atari.json").read_text(encoding="utf-8"))
-    paper = {"6": "+36 %", "10": "+15 %", "12": "+10 %"}
     rows, before = [], None
     for heads, frames in measured["by_heads"].items():
         growth = "" if before is None else f"{100 * (before / frames - 1):+.0f} %"
-        rows.append((heads, f"{frames:.0f}", growth, paper.get(heads, "")))
+        papers = f"{RUNTIME_GROWTH[int(heads)]:+d} %" if int(heads) in RUNTIME_GROWTH else ""
+        rows.append((heads, f"{frames:.0f}", growth, papers))
         before = frames
     table = Table("speed", "Speed by K", ("K", "frames/s", "more time than the K before", "the paper"), rows)
     ours, plain = measured["versus"]["ours"], measured["versus"]["plain"]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bootdqn.analysis.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
+
 RESULTS = Path(__file__).parents[1] / "results"
 
 
@@ -51,6 +53,12 @@ def test_outside_of_the_blocks_there_is_no_number(reproduction):
         prose = re.sub(r"```.*?```", "", prose, flags=re.DOTALL)
         prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose)
         assert re.findall(r".*\d.*", prose) == [], path.name
+
+
+def test_the_speed_by_k_stands_beside_what_the_paper_prints(reproduction):
+    rows = re.findall(r"^\| (\d+) \|.*\| (.*?) \|$", reproduction.speed("speed"), re.MULTILINE)
+    expected = {str(k): f"{RUNTIME_GROWTH[k]:+d} %" if k in RUNTIME_GROWTH else "" for k in RUNTIME_MINUTES}
+    assert dict(rows) == expected
 
 
 def test_every_figure_is_drawn_and_there(reproduction):

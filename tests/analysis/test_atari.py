@@ -1,11 +1,13 @@
 """Atari runs: a seed counts once, and runs of different lengths are compared where all were evaluated."""
 
+import itertools
+
 import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
 from bootdqn.analysis import atari_figures
-from bootdqn.analysis.atari import curve, equal_budget, maximal_scores, read_played
-from bootdqn.analysis.report import write_report
+from bootdqn.analysis.atari import curve, equal_budget, improvements, in_common, maximal_scores, read_played, runtime
+from bootdqn.analysis.report import atari_answer, write_report
 from bootdqn.analysis.runs import read_runs
 from reference.run_folders import DEFAULTS, write_atari
 
@@ -65,6 +67,64 @@ def test_runs_of_different_lengths_say_so_beside_their_mean(tmp_path):
     write_atari(tmp_path / "b", seed=1, scores=(5.0, 2.0, 4.0, 100.0))
     (row,) = rows(maximal_scores(read(tmp_path)[0]))
     assert (row["frames"], row["budget"], row["seeds"]) == ("3M to 4M", "3M", "2")
+
+
+def test_a_run_wins_nothing_by_being_longer(tmp_path):
+    """Gain is ahead of EVOI within the two evaluations that both have."""
+    write_atari(tmp_path / "evoi", strategy="evoi", scores=(1.0, 2.0, 9.0, 3.0))
+    write_atari(tmp_path / "gain", strategy="gain", scores=(4.0, 3.0))
+    played, _ = read(tmp_path)
+    assert [(run.frames, run.best) for run in in_common(played)] == [
+        ((10**6, 2 * 10**6), 2.0),
+        ((10**6, 2 * 10**6), 4.0),
+    ]
+    assert {len(values) for run in in_common(played) for values in run.diversity.values()} == {2}
+    assert [(row["algorithm"], row["probability"]) for row in rows(improvements(played))] == [
+        ("BootDQN-Gain", "1.00"),
+        ("BootDQN-EVOI", "0.00"),
+    ]
+    assert atari_answer(played) == (
+        "On Atari, BootDQN-Gain has the highest maximal score in 1 of 1 game, of 2 algorithms on 1 seed and 2M frames."
+    )
+
+
+def test_a_game_without_frames_in_common_is_not_compared(tmp_path):
+    write_atari(tmp_path / "often", scores=(7.0,), every=50_000, eval_every_frames=50_000)
+    write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
+    played, _ = read(tmp_path)
+    assert in_common(played) == []
+    assert in_common(played[:1], most=10_000) == []
+    assert improvements(played) is None
+    assert atari_answer(played) == "On Atari there is nothing to compare yet: 2 runs, 2 algorithms."
+
+
+def test_the_scores_of_each_k_are_those_within_the_same_frames(tmp_path):
+    write_atari(tmp_path / "2", num_heads=2, scores=(1.0, 2.0))
+    write_atari(tmp_path / "10", num_heads=10, scores=(2.0, 1.0, 9.0))
+    found = [(row["K"], row["maximal score"], row["within frames"]) for row in rows(runtime(read(tmp_path)[0]))]
+    assert found == [("2", "2.0", "2M"), ("10", "2.0", "2M")]
+
+
+@pytest.mark.parametrize("change", [{"device": "cuda"}, {"threads": 7}, {"engine": "torch"}])
+def test_speeds_are_averaged_and_compared_only_where_they_were_computed_alike(tmp_path, change):
+    for heads, seed in itertools.product((2, 4, 6, 8, 10), (0, 1)):
+        changes = change if heads == 6 or (heads, seed) == (8, 1) else {}
+        write_atari(tmp_path / f"{heads}-{seed}", seed=seed, num_heads=heads, scores=(1.0,), **changes)
+    table = runtime(read(tmp_path)[0])
+    assert [(row["K"], row["frames/s, ours"], row["time against the K before"]) for row in rows(table)] == [
+        ("2", "5,000", ""),
+        ("4", "2,500", "+100 %"),
+        ("6", "1,667", ""),
+        ("8", "", ""),
+        ("10", "1,000", ""),
+    ]
+    assert "differ in device, threads, engine or precision are neither averaged nor compared in speed" in table.note
+
+
+def test_a_run_that_has_not_ended_has_no_speed(tmp_path):
+    write_atari(tmp_path / "2", num_heads=2, status="interrupted")
+    write_atari(tmp_path / "4", num_heads=4)
+    assert [row["frames/s, ours"] for row in rows(runtime(read(tmp_path)[0]))] == ["", "5,000"]
 
 
 @pytest.mark.parametrize(("seeds", "bands"), [(1, 0), (2, 0), (3, 1)])

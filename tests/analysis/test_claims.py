@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bootdqn.analysis import paper
@@ -18,6 +18,7 @@ MORE_HEADS = "More heads are better (K = 2, 6, 10, 12 on Hero)."
 UCB_BY_COUNTS = "UCB's votes are the most diverse, except in Venture (by count variance, as printed)."
 UCB_BY_ENTROPY = "UCB's votes are the most diverse (by entropy, as meant)."
 OURS_BY_COUNTS = "Gain's and EVOI's votes are at least as diverse as BootDQN's (by count variance, as printed)."
+SLOWER = "EVOI is about 10 % slower than BootDQN at K = 10."
 GAIN_IN_DEEP_SEA = "Gain beats the baselines on DeepSea."
 LEADS = {
     "greedy": "EVOI has the best human-normalised mean: 9.38 points over BootDQN.",
@@ -184,12 +185,83 @@ def test_more_heads_are_better_where_every_k_of_the_paper_adds_something(scores,
     )
 
 
-def test_a_budget_of_different_lengths_is_told_as_a_range():
-    runs = [played("Hero", "greedy", seed, frames=frames) for seed, frames in enumerate((10**6, 3 * 10**6))]
-    assert (
-        "2 seeds of 1M to 3M frames, the paper 3 of 200M" in verdicts(atari=runs)[ABOVE_ORIGINAL]["what these runs say"]
+def trained_on(run, *scores, every=10**8, variance=1.0):
+    """The run with further evaluations after its own."""
+    frames = [run.frames[-1] + every * number for number in range(1, len(scores) + 1)]
+    return replace(
+        run,
+        frames=(*run.frames, *frames),
+        scores=(*run.scores, *scores),
+        diversity={name: (*values, *[variance] * len(scores)) for name, values in run.diversity.items()},
     )
-    assert "1 seed of 1M frames" in verdicts(atari=runs[:1])[ABOVE_ORIGINAL]["what these runs say"]
+
+
+def test_k_is_judged_within_the_frames_that_every_k_has_and_the_paper():
+    """K = 10 is run for twice as long by the sweep for the paper's tables."""
+    runs = [
+        played("Hero", "evoi", seed, heads, frames=10**8, num_heads=heads)
+        for heads in (2, 6, 10, 12)
+        for seed in (0, 1, 2)
+    ]
+    expected = verdicts(any_heads=runs)[MORE_HEADS]
+    assert expected["here"] == SUPPORTED
+    for longer in ((10,), (2, 6, 10, 12)):
+        beyond = [trained_on(run, 1e6 - run.num_heads) if run.num_heads in longer else run for run in runs]
+        assert verdicts(any_heads=beyond)[MORE_HEADS] == expected
+
+
+scores_beyond = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sets(st.sampled_from(sorted(paper.MEAN_NORMALISED))), scores_beyond, st.floats(0, 10))
+def test_nothing_beyond_the_papers_frames_counts(longer, scores, variance):
+    runs = the_papers_runs()
+    beyond = [trained_on(run, *scores, variance=variance) if run.variant.strategy in longer else run for run in runs]
+    assert verdicts(atari=beyond) == verdicts(atari=runs)
+
+
+@settings(max_examples=20, deadline=None)
+@given(scores_beyond, st.floats(0, 10))
+def test_a_run_that_is_longer_than_the_others_is_judged_by_its_beginning(scores, variance):
+    runs = [replace(run, frames=(10**6,)) for run in the_papers_runs()]
+    longer = [
+        trained_on(run, *scores, every=10**6, variance=variance) if run.variant == Variant("evoi") else run
+        for run in runs
+    ]
+    assert verdicts(atari=longer) == verdicts(atari=runs)
+    variants = [Variant(name) for name in paper.MEAN_NORMALISED]
+    for game in paper.GAMES:
+        assert leader(longer, game, variants) == leader(runs, game, variants)
+
+
+def test_games_of_different_lengths_are_told_as_a_range():
+    short = played("Hero", "greedy", frames=10**6)
+    longer = [trained_on(played("Alien", "greedy", frames=10**6), 1, 1, every=10**6)]
+    found = verdicts(atari=[short, *longer])[ABOVE_ORIGINAL]["what these runs say"]
+    assert "1 seed of 1M to 3M frames, the paper 3 of 200M" in found
+    longer.append(played("Alien", "greedy", seed=1, frames=10**6))
+    assert "1 seed of 1M frames" in verdicts(atari=[short, *longer])[ABOVE_ORIGINAL]["what these runs say"]
+
+
+def test_speeds_are_compared_only_where_they_were_computed_alike():
+    runs = [
+        replace(played("Hero", strategy, seed), total_frames=frames, computed=computed)
+        for strategy, seed, frames, computed in [
+            ("greedy", 0, 900, ("cpu", "1")),
+            ("greedy", 1, 120, ("cpu", "2")),
+            ("greedy", 2, 180, ("cpu", "2")),
+            ("evoi", 0, 100, ("cpu", "2")),
+            ("evoi", 1, 7, ("cuda", "2")),
+        ]
+    ]
+    found = verdicts(atari=runs)[SLOWER]
+    assert (found["here"], found["what these runs say"].partition(";")[0]) == (OPEN, "Hero: BootDQN is +50 % faster")
+    apart = verdicts(atari=[runs[0], runs[3]])[SLOWER]["what these runs say"]
+    assert apart == (
+        "with the paper's settings BootDQN and EVOI were not both finished on one game, with the same device, threads, "
+        "engine and precision"
+    )
 
 
 def race(cap=1000, claim=GAIN_IN_DEEP_SEA, **solved):

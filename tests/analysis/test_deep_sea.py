@@ -1,14 +1,17 @@
 """Results without hiding: unsolved runs stay in, lower bounds say so, caps are never mixed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.collections import PathCollection
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 
 from bootdqn.analysis.deep_sea import COLUMNS, Result, cells, read_results, summary_table, table
-from bootdqn.analysis.deep_sea_figures import drawing, episodes_to_solve, solved_fraction
+from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, drawing, episodes_to_solve, solved_fraction
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.report import deep_sea_answer
 from bootdqn.analysis.runs import read_runs
@@ -111,6 +114,29 @@ def test_the_interval_is_the_bootstrap_of_the_mean():
     assert cell.interval == pytest.approx((low, high), rel=0.02)
 
 
+def test_an_interval_with_an_unsolved_run_in_it_has_no_upper_end():
+    complete = [result(seed=seed, solved=100 * (seed + 1)) for seed in range(3)]
+    assert row_of(complete)["95 % interval"] == "100 to 300"
+    cut_short = [*complete[:2], result(seed=2, solved=None)]
+    assert row_of(cut_short)["95 % interval"] == "≥ 100"
+
+
+def highest_shade_at(axes, x):
+    (shade,) = [one for one in axes.collections if isinstance(one, FillBetweenPolyCollection)]
+    corners = shade.get_paths()[0].vertices
+    return max(y for at, y in corners if at == x)
+
+
+def test_the_band_of_a_lower_bound_is_open_above():
+    runs = [result(size=size, seed=seed, solved=100 * (seed + 1)) for size in (10, 20) for seed in range(3)]
+    runs[-1] = result(size=20, seed=2, solved=None)
+    whole, bound = cells(runs)
+    axes = episodes_to_solve(runs).axes[0]
+    assert highest_shade_at(axes, 10) == whole.interval[1] > whole.mean
+    assert highest_shade_at(axes, 20) == bound.mean < bound.interval[1]
+    assert "open above" in EPISODES_CAPTION
+
+
 def test_equal_runs_and_single_runs_have_no_interval():
     assert cells([result()])[0].interval is None
     assert cells([result(seed=0), result(seed=1)])[0].interval is None
@@ -130,6 +156,72 @@ def test_the_answer_names_the_best_and_never_claims_more_than_the_runs():
     assert "BootDQN, at least 2,000 (0 of 3 solved)" in text
     assert "not a proof" in text
     assert deep_sea_answer(bad) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
+
+
+def runs_of(strategy, solved, unsolved=0, episodes=100, cap=100_000):
+    return [result(strategy, 10, seed, cap, episodes if seed < solved else None) for seed in range(solved + unsolved)]
+
+
+def test_the_answer_ranks_by_the_fraction_solved_and_not_by_the_count():
+    evoi, greedy = runs_of("evoi:reduce=sum", 3, 0, 300), runs_of("greedy", 4, 4, 5000, cap=10_000)
+    assert deep_sea_answer(greedy + [replace(run, cap=10_000) for run in evoi]) == (
+        "At N = 10, BootDQN-EVOI needed the fewest episodes: 300 on average, 3 of 3 runs solved. "
+        "Next: BootDQN, at least 7,500 (4 of 8 solved). 3 seeds are few: this is a picture, not a proof."
+    )
+
+
+def test_the_answer_says_fewest_only_of_a_mean_that_is_complete_and_the_lowest():
+    often, quick = runs_of("gain", 10, 0, 50_000), runs_of("greedy", 9, 1, 500)
+    assert deep_sea_answer(often + quick) == (
+        "At N = 10, DeepSea was solved most often by BootDQN-Gain (10 of 10 runs, 50,000 episodes on average). "
+        "Next: BootDQN, at least 10,450 (9 of 10 solved)."
+    )
+    assert deep_sea_answer(quick) == (
+        "At N = 10, DeepSea was solved most often by BootDQN (9 of 10 runs, at least 10,450 episodes on average)."
+    )
+
+
+def test_the_answer_names_all_that_solved_it_as_often_where_none_is_quickest():
+    some = runs_of("gain", 2, 2) + runs_of("greedy", 4, 4, 200) + runs_of("ucb", 1, 4)
+    assert deep_sea_answer(some) == (
+        "At N = 10, DeepSea was solved most often by BootDQN-Gain (2 of 4 runs, at least 50,050 episodes on average) "
+        "and BootDQN (4 of 8 runs, at least 50,100 episodes on average). "
+        "Next: BootDQN-UCB, at least 80,020 (1 of 5 solved)."
+    )
+    tie = deep_sea_answer(runs_of("gain", 4) + runs_of("greedy", 4))
+    assert "most often by BootDQN (4 of 4 runs, 100 episodes on average) and BootDQN-Gain (4 of 4" in tie
+
+
+def test_the_answer_counts_the_seeds_of_every_algorithm():
+    assert "(2 to 5 seeds each)" in deep_sea_answer(runs_of("gain", 0, 5) + runs_of("greedy", 0, 2))
+    assert "(1 seed each)" in deep_sea_answer(runs_of("gain", 0, 1) + runs_of("greedy", 0, 1))
+    assert deep_sea_answer(runs_of("gain", 5) + runs_of("greedy", 0, 2)).endswith(
+        "2 seeds are few: this is a picture, not a proof."
+    )
+
+
+cell_of_runs = st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from([100, 200, 50_000])).filter(
+    lambda c: c[0] + c[1]
+)
+
+
+@given(st.dictionaries(st.sampled_from(["greedy", "ucb", "gain"]), cell_of_runs, min_size=1))
+def test_whom_the_answer_names_first_nobody_beats(found):
+    """Nobody solves a larger fraction, and "the fewest" is below every other mean, even where that is only a bound."""
+    text = deep_sea_answer([run for name, cell in found.items() for run in runs_of(name, *cell)])
+    names = {"greedy": "BootDQN", "ucb": "BootDQN-UCB", "gain": "BootDQN-Gain"}
+    fractions = {name: solved / (solved + not_) for name, (solved, not_, _) in found.items()}
+    means = {name: (solved * at + not_ * 100_000) / (solved + not_) for name, (solved, not_, at) in found.items()}
+    most = {name for name in found if fractions[name] == max(fractions.values())}
+    lowest = {name for name in found if means[name] == min(means.values())}
+    if max(fractions.values()) == 0:
+        assert "no algorithm solved DeepSea" in text
+    elif max(fractions.values()) == 1 and len(lowest) == 1 and lowest <= most:
+        assert f", {names[lowest.pop()]} needed the fewest episodes: " in text
+    else:
+        first = text.partition(" Next: ")[0]
+        assert "solved most often by" in first
+        assert {name for name in found if f"{names[name]} (" in first} == most
 
 
 def test_the_terminal_table_explains_its_bounds():

@@ -1,6 +1,8 @@
 """The paper's numbers agree with each other as far as they do, and we know where they do not."""
 
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,13 @@ def test_the_growth_of_the_runtime_follows_from_the_runtimes():
     for before, after in pairwise(heads):
         growth = 100 * (paper.RUNTIME_MINUTES[after] / paper.RUNTIME_MINUTES[before] - 1)
         assert growth == pytest.approx(paper.RUNTIME_GROWTH[after], abs=0.6)
+
+
+def test_the_growth_of_the_runtime_is_written_once():
+    root = Path(__file__).parents[2]
+    files = [path for folder in ("src", "benchmarks", "results") for path in (root / folder).rglob("*.py")]
+    growth = r"\b" + r"\b.{1,15}\b".join(map(str, paper.RUNTIME_GROWTH.values())) + r"\b"
+    assert [path.name for path in files if re.search(growth, path.read_text())] == ["paper.py"]
 
 
 def test_every_table_is_about_the_same_games():

@@ -7,9 +7,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bootdqn.analysis import deep_sea_figures
 from bootdqn.analysis.atari import (
+    MEASURES,
+    Played,
     maximal_scores,
     normalised_scores,
     read_played,
@@ -234,6 +238,35 @@ def test_heads_that_the_paper_has_no_table_for_are_never_mixed(tmp_path):
         ("BootDQN-EVOI, K = 2", "2.0"),
         ("BootDQN-EVOI, K = 6", "6.0"),
     ]
+
+
+def test_heads_of_one_game_do_not_hide_those_of_another(tmp_path):
+    write_atari(tmp_path / "hero", "Hero", num_heads=10, scores=(1.0,))
+    write_atari(tmp_path / "venture", "Venture", num_heads=2, scores=(2.0,))
+    found = rows(maximal_scores(with_paper_heads(played_below(tmp_path))))
+    assert [(row["game"], row["algorithm"], row["ours"]) for row in found] == [
+        ("Venture", "BootDQN-EVOI, K = 2", "2.0"),
+        ("Hero", "BootDQN-EVOI", "1.0"),
+    ]
+
+
+study_of_runs = st.sets(
+    st.tuples(st.sampled_from(["Hero", "Venture"]), st.sampled_from(["gain", "evoi"]), st.sampled_from([2, 6, 10]))
+)
+
+
+@settings(max_examples=30)
+@given(study_of_runs)
+def test_every_run_is_in_the_tables_of_scores_or_in_that_of_k(cells):
+    runs = [
+        Played(f"{game}-{name}-{k}", game, Variant(name, (("num_heads", k),) if k != 10 else ()), k, 0, (10**6,),
+               (float(number),), dict.fromkeys(MEASURES, (1.0,)), "finished", 10**6, 1.0)
+        for number, (game, name, k) in enumerate(sorted(cells))
+    ]  # fmt: skip
+    shown = {row["ours"] for row in rows(maximal_scores(with_paper_heads(runs)))}
+    by_k = runtime(runs)
+    shown |= {row["maximal score"] for row in rows(by_k)} if by_k else set()
+    assert shown == {f"{run.best:,.1f}" for run in runs}
 
 
 def test_settings_that_all_runs_share_are_said_once(tmp_path):

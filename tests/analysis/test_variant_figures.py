@@ -1,10 +1,13 @@
 """Figures of many variants: every seed is there, every row has its name, what was not solved shows."""
 
+from dataclasses import replace
+
+import pytest
 from matplotlib.collections import PathCollection
 
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.figures import to_png
-from bootdqn.analysis.variant_figures import ablation, ablation_sizes, frontiers
+from bootdqn.analysis.variant_figures import ABLATION_CAPTION, ablation, ablation_sizes, frontiers
 from bootdqn.common.variants import Variant, label
 
 SCALES = [Variant("gain" if scale == 1 else f"gain:scale={scale}.0") for scale in (1, 2, 5, 10, 20)]
@@ -38,6 +41,18 @@ def test_the_figure_of_ablations_has_a_row_for_each_variant_and_a_dot_for_each_s
     assert [text.get_text() for text in right.texts] == ["≥ 1,000 (0/5)"] * len(MANY)
     assert [text.get_text() for text in left.texts] == ["102 (5/5)"] * len(MANY)
     assert to_png(figure).startswith(b"\x89PNG")
+
+
+def test_the_interval_of_a_lower_bound_is_drawn_up_to_the_mean_and_points_beyond():
+    whole = [Result(PRIORS[0], 10, seed, 1000, 100 * (seed + 1), 100 * (seed + 1)) for seed in range(3)]
+    bound = [replace(run, variant=PRIORS[1]) for run in whole[:2]] + [Result(PRIORS[1], 10, 2, 1000, None, None)]
+    unsolved = [Result(PRIORS[2], 10, seed, 1000, None, None) for seed in range(3)]
+    (axes,) = ablation(whole + bound + unsolved).axes
+    intervals = [list(line.get_xdata()) for line in axes.get_lines() if line.get_linewidth() == 5]
+    assert intervals == [[100, 300], [100, pytest.approx((100 + 200 + 1000) / 3)], [1000, 1000]]
+    arrows = [line.get_ydata()[0] for line in axes.get_lines() if line.get_marker() == ">"]
+    assert arrows == [1]
+    assert "open beyond" in ABLATION_CAPTION
 
 
 def test_ablations_are_drawn_where_there_are_variants_and_few_sizes():

@@ -7,7 +7,7 @@ import pytest
 from bootdqn.common.errors import UsageError
 from bootdqn.experiments.cost import longest_first, longest_steps, memory_needed
 from bootdqn.experiments.plan import PlannedRun, load_sweep, sweep_names
-from bootdqn.training.config import from_flat
+from bootdqn.training.config import default_settings, from_flat
 from bootdqn.training.loop import make_parts
 
 OWN = """
@@ -31,6 +31,13 @@ def test_the_papers_experiments_have_as_many_runs_as_the_paper():
     diversity = load_sweep("paper-diversity").runs()
     assert {run.config.network.num_heads for run in diversity} == {2, 6, 10, 12}
     assert {(run.config.env.game, run.config.env.total_frames) for run in diversity} == {("Hero", 100_000_000)}
+
+
+def test_the_papers_experiments_say_what_they_are_of_the_paper_and_where_they_differ():
+    assert load_sweep("paper-atari").description.startswith("The paper's Table 1: ")
+    study, papers = load_sweep("paper-deepsea"), default_settings()["deep-sea"]["max_episodes"]
+    (cap,) = {run.config.env.max_episodes for run in study.runs()}
+    assert f"{cap:,} episodes and not {papers:,}" in study.description
 
 
 def test_the_papers_atari_runs_have_the_papers_settings():

@@ -1,8 +1,8 @@
 """Atari runs into the paper's tables: maximal scores, human-normalised means, vote variance, runtime by K."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from bootdqn.common.algorithms import on_atari
 from bootdqn.common.variants import Variant, label, variant_order
 
 PAPER_HEADS = 10
+SPEED_DEPENDS_ON = ("device", "threads", "engine", "precision")
 MEASURES = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")
 
 
@@ -40,11 +41,18 @@ class Played:
     status: str
     total_frames: int
     seconds: float | None
+    computed: tuple[str, ...] = ()
+    """The settings that its speed depends on, in the order of `SPEED_DEPENDS_ON`."""
 
     @property
     def finished(self) -> bool:
         """Whether it came to its end."""
         return self.status == "finished"
+
+    @property
+    def speed(self) -> float | None:
+        """Frames a second, of a run that came to its end."""
+        return self.total_frames / self.seconds if self.finished and self.seconds else None
 
     @property
     def best(self) -> float:
@@ -53,8 +61,13 @@ class Played:
 
     def up_to(self, frames: int) -> float:
         """Return the mean of the last ten evaluations at or before `frames`."""
-        scores = [score for at, score in zip(self.frames, self.scores, strict=True) if at <= frames]
-        return float(moving_average(scores)[-1])
+        return float(moving_average(self.cut(frames).scores)[-1])
+
+    def cut(self, frames: int) -> "Played":
+        """Return the run with its evaluations at or before `frames` only."""
+        kept = sum(at <= frames for at in self.frames)
+        diversity = {measure: values[:kept] for measure, values in self.diversity.items()}
+        return replace(self, frames=self.frames[:kept], scores=self.scores[:kept], diversity=diversity)
 
 
 def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
@@ -99,15 +112,22 @@ def _played(run: Run, evaluations: list[dict[str, Any]]) -> Played:
         status=run.status,
         total_frames=whole_number(run.config, "total_frames"),
         seconds=finite_number(run.summary, "seconds") if run.summary.get("seconds") is not None else None,
+        computed=tuple(str(run.config.get(name, run.defaults.get(name))) for name in SPEED_DEPENDS_ON),
     )
 
 
 def with_paper_heads(played: list[Played]) -> list[Played]:
-    """Return the runs without those that only vary K, of what was also run with as many heads as the paper's."""
-    as_in_the_paper = {run.variant.without("num_heads") for run in played if run.num_heads == PAPER_HEADS}
-    return [
-        run for run in played if run.num_heads == PAPER_HEADS or run.variant.without("num_heads") not in as_in_the_paper
-    ]
+    """Return the runs without those that only vary K, of what was also run with as many heads as the paper's.
+
+    A game and algorithm that was run with other numbers of heads only keeps them; what is left out is in `runtime`.
+    """
+    as_in_the_paper = {_study(run) for run in played if run.num_heads == PAPER_HEADS}
+    return [run for run in played if run.num_heads == PAPER_HEADS or _study(run) not in as_in_the_paper]
+
+
+def _study(run: Played) -> tuple[str, Variant]:
+    """Return the game and algorithm, whatever K is."""
+    return run.game, run.variant.without("num_heads")
 
 
 def name_of(variant: Variant) -> str:
@@ -131,14 +151,31 @@ def of(played: list[Played], game: str, variant: Variant) -> list[Played]:
     return sorted((r for r in played if r.game == game and r.variant == variant), key=lambda run: run.seed)
 
 
-def equal_budget(played: list[Played], game: str) -> int | None:
-    """Return the most frames that every run of `game` was evaluated for.
+def equal_budget(played: list[Played], game: str, most: int | None = None) -> int | None:
+    """Return the most frames that every run of `game` was evaluated for, no more than `most`.
 
     None where within them one run was not evaluated at all, as the others are evaluated more often and have just begun.
     """
     runs = [run for run in played if run.game == game]
-    budget = min(run.frames[-1] for run in runs)
+    shortest = min(run.frames[-1] for run in runs)
+    budget = shortest if most is None else min(shortest, most)
     return budget if all(run.frames[0] <= budget for run in runs) else None
+
+
+def in_common(played: list[Played], most: int | None = None) -> list[Played]:
+    """Return the runs of each game cut to the frames that all of them were evaluated for: a longer one wins nothing.
+
+    A game in which there are no such frames is left out.
+
+    Args:
+        played: The runs that are to be compared.
+        most: Frames beyond which no evaluation counts.
+    """
+    found = []
+    for game in games_of(played):
+        if (budget := equal_budget(played, game, most)) is not None:
+            found += [run.cut(budget) for run in played if run.game == game]
+    return found
 
 
 def frames_of(runs: list[Played]) -> str:
@@ -148,7 +185,11 @@ def frames_of(runs: list[Played]) -> str:
 
 
 def leader(played: list[Played], game: str, variants: Sequence[Variant]) -> Variant | None:
-    """Return the variant with the highest mean of maximal scores on `game`; None where the first two tie."""
+    """Return the variant with the highest mean of maximal scores on `game`, within the frames that all were played for.
+
+    None where the first two tie, or no frames are common to all.
+    """
+    played = in_common([run for run in played if run.game == game and run.variant in variants])
     means = {v: float(np.mean([run.best for run in of(played, game, v)])) for v in variants if of(played, game, v)}
     best = [variant for variant, mean in means.items() if mean == max(means.values())]
     return best[0] if len(best) == 1 else None
@@ -298,54 +339,99 @@ def mean_diversity(runs: list[Played], measure: str) -> float:
     return float(np.mean([np.mean(run.diversity[measure]) for run in runs]))
 
 
+def studies_of_heads(played: list[Played]) -> dict[tuple[str, Variant], dict[int, list[Played]]]:
+    """Return the runs of each game and algorithm that was played with several K, by K."""
+    studies: dict[tuple[str, Variant], dict[int, list[Played]]] = {}
+    for run in sorted(played, key=lambda run: (run.num_heads, run.seed)):
+        studies.setdefault(_study(run), {}).setdefault(run.num_heads, []).append(run)
+    return {study: studies[study] for study in sorted(studies, key=_study_order) if len(studies[study]) > 1}
+
+
 def by_heads(played: list[Played]) -> dict[int, list[Played]]:
     """Return the runs of the game and algorithm that were played with most different K, by K; empty where none was."""
-    cells: dict[tuple[str, Variant], dict[int, list[Played]]] = {}
-    for run in sorted(played, key=lambda run: (run.num_heads, run.seed)):
-        cell = cells.setdefault((run.game, run.variant.without("num_heads")), {})
-        cell.setdefault(run.num_heads, []).append(run)
-    found = max((cells[cell] for cell in sorted(cells, key=_cell_order)), key=len, default={})
-    return found if len(found) > 1 else {}
+    return max(studies_of_heads(played).values(), key=len, default={})
 
 
 def runtime(played: list[Played]) -> Table | None:
-    """Return the runtime table for K; None where K was not varied."""
-    rows, before = [], None
-    for k, runs in by_heads(played).items():
-        speeds = [run.total_frames / run.seconds for run in runs if run.finished and run.seconds]
-        speed = float(np.mean(speeds)) if speeds else None
-        growth = "" if before is None or speed is None else f"{100 * (before / speed - 1):+.0f} %"
-        paper_growth = f"{paper.RUNTIME_GROWTH[k]:+d} %" if k in paper.RUNTIME_GROWTH else ""
-        minutes = paper.RUNTIME_MINUTES.get(k)
-        rows.append(
-            (
-                str(k),
-                "" if speed is None else f"{speed:,.0f}",
-                growth,
-                "" if minutes is None else f"{100e6 / 60 / minutes:,.0f}",
-                paper_growth,
-                f"{np.mean([run.best for run in runs]):,.1f}",
-                str(len(runs)),
-            )
-        )
-        before = speed or before
+    """Return the runtime table for K, of every game and algorithm that it was varied for; None where there is none.
+
+    The maximal scores are those within the frames that all K were evaluated for.
+    """
+    rows = [
+        (paper.title_of(game), name_of(variant), *row)
+        for (game, variant), groups in studies_of_heads(played).items()
+        for row in _runtime_rows(groups)
+    ]
     if not rows:
         return None
     return Table(
         "runtime",
         "Runtime and score by the number of heads K",
         (
+            "game",
+            "algorithm",
             "K",
             "frames/s, ours",
             "time against the K before",
             "frames/s, paper",
             "paper's growth",
             "maximal score",
+            "within frames",
             "seeds",
         ),
         rows,
-        "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs.",
+        "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs. A maximal score is that "
+        "within the frames that the runs of every K were evaluated for. Runs that differ in "
+        f"{', '.join(SPEED_DEPENDS_ON[:-1])} or {SPEED_DEPENDS_ON[-1]} are neither averaged nor compared in speed: "
+        "those cells are empty, as are those of runs that are not finished.",
+        text_columns=("game", "algorithm"),
     )
+
+
+def speeds_of(runs: Iterable[Played]) -> dict[tuple[str, ...], list[float]]:
+    """Return frames a second of the finished runs, by the settings that they depend on."""
+    speeds: dict[tuple[str, ...], list[float]] = {}
+    for run in runs:
+        if run.speed is not None:
+            speeds.setdefault(run.computed, []).append(run.speed)
+    return speeds
+
+
+class _Speed(NamedTuple):
+    computed: tuple[str, ...]
+    mean: float
+
+
+def _one_speed(runs: Iterable[Played]) -> _Speed | None:
+    """Return the mean speed of runs that were all computed in the same way; None where they were not, or none ended."""
+    speeds = speeds_of(runs)
+    return next(
+        (_Speed(computed, float(np.mean(found))) for computed, found in speeds.items() if len(speeds) == 1), None
+    )
+
+
+def _runtime_rows(groups: Mapping[int, list[Played]]) -> Iterator[tuple[str, ...]]:
+    before: _Speed | None = None
+    compared = in_common([run for runs in groups.values() for run in runs])
+    for k, runs in groups.items():
+        cut = [run for run in compared if run.num_heads == k]
+        speed = _one_speed(runs)
+        growth = ""
+        if before is not None and speed is not None and before.computed == speed.computed:
+            growth = f"{100 * (before.mean / speed.mean - 1):+.0f} %"
+        paper_growth = f"{paper.RUNTIME_GROWTH[k]:+d} %" if k in paper.RUNTIME_GROWTH else ""
+        minutes = paper.RUNTIME_MINUTES.get(k)
+        yield (
+            str(k),
+            "" if speed is None else f"{speed.mean:,.0f}",
+            growth,
+            "" if minutes is None else f"{paper.HEADS_FRAMES / 60 / minutes:,.0f}",
+            paper_growth,
+            f"{np.mean([run.best for run in cut]):,.1f}" if cut else "",
+            frames_of(cut) if cut else "",
+            str(len(runs)),
+        )
+        before = speed
 
 
 def improvements(played: list[Played]) -> Table | None:
@@ -354,10 +440,11 @@ def improvements(played: list[Played]) -> Table | None:
     rows = []
     for one in variants:
         for other in variants:
-            games = [game for game in games_of(played) if of(played, game, one) and of(played, game, other)]
+            compared = in_common([run for run in played if run.variant in (one, other)])
+            games = [game for game in games_of(compared) if of(compared, game, one) and of(compared, game, other)]
             if one == other or not games:
                 continue
-            ours, theirs = ([[run.best for run in of(played, g, s)] for g in games] for s in (one, other))
+            ours, theirs = ([[run.best for run in of(compared, g, s)] for g in games] for s in (one, other))
             chance = probability_of_improvement(ours, theirs)
             rows.append((name_of(one), name_of(other), f"{chance:.2f}", str(len(games))))
     if not rows:
@@ -376,8 +463,8 @@ def _printed(numbers: Mapping[str, float | None], variant: Variant) -> float | N
     return None if variant.settings else numbers.get(variant.strategy)
 
 
-def _cell_order(cell: tuple[str, Variant]) -> tuple[str, str, str]:
-    return cell[0], cell[1].strategy, str(cell[1].settings)
+def _study_order(study: tuple[str, Variant]) -> tuple[str, str, str]:
+    return study[0], study[1].strategy, str(study[1].settings)
 
 
 def _interval(interval: tuple[float, float] | None, form: str = ",.1f") -> str:

@@ -9,14 +9,17 @@ import numpy as np
 
 from bootdqn.analysis import paper
 from bootdqn.analysis.atari import (
+    SPEED_DEPENDS_ON,
     Played,
     by_heads,
     frames_of,
     games_of,
+    in_common,
     leader,
     mean_diversity,
     normalised_strata,
     of,
+    speeds_of,
 )
 from bootdqn.analysis.deep_sea import Cell, Result, by_cap, cells
 from bootdqn.analysis.ensembles import Measured, by_cell
@@ -157,6 +160,16 @@ def _is_the_papers_size(runs: list[Played]) -> bool:
     return not _atari_budget(runs)
 
 
+def _comparable(evidence: Evidence, strategies: Iterable[str]) -> list[Played]:
+    """Return the runs of strategies on the paper's games, each cut to the frames that all of its game have.
+
+    None counts beyond the paper's frames: who trained for longer has had more chances of a high score.
+    """
+    variants = [Variant(strategy) for strategy in strategies]
+    runs = [run for run in evidence.atari if run.game in paper.GAMES and run.variant in variants]
+    return in_common(runs, paper.FRAMES)
+
+
 def _normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]:
     """Judge by how many points of human-normalised score EVOI leads a rival, on the games that both played.
 
@@ -165,11 +178,9 @@ def _normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]
     """
 
     def judge(evidence: Evidence) -> Verdict:
-        played = evidence.atari
+        played = _comparable(evidence, ("evoi", rival))
         games = [
-            game
-            for game in games_of(played)
-            if game in paper.GAMES and of(played, game, Variant("evoi")) and of(played, game, Variant(rival))
+            game for game in games_of(played) if of(played, game, Variant("evoi")) and of(played, game, Variant(rival))
         ]
         if not games:
             return Verdict(
@@ -191,7 +202,7 @@ def _normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]
 def _best_in_four_games(evidence: Evidence) -> Verdict:
     """Judge in how many games EVOI is above all the paper's algorithms; a tie is not above."""
     algorithms = [Variant(strategy) for strategy in paper.MEAN_NORMALISED]
-    played = [run for run in evidence.atari if run.game in paper.GAMES and run.variant in algorithms]
+    played = _comparable(evidence, paper.MEAN_NORMALISED)
     compared = [
         game
         for game in games_of(played)
@@ -217,9 +228,10 @@ def _lacking(played: list[Played], games: Iterable[str], strategies: Iterable[st
 def _above_the_original(evidence: Evidence) -> Verdict:
     """Judge whether BootDQN's mean is above the original's in every game that the original was scored on."""
     told, above, compared = [], [], []
-    for game in (g for g in games_of(evidence.atari) if g in paper.GAMES):
-        original, runs = paper.MAXIMAL_SCORE[game][paper.ORIGINAL], of(evidence.atari, game, Variant("greedy"))
-        if original is not None and runs:
+    played = _comparable(evidence, ("greedy",))
+    for game in games_of(played):
+        original, runs = paper.MAXIMAL_SCORE[game][paper.ORIGINAL], of(played, game, Variant("greedy"))
+        if original is not None:
             ours = float(np.mean([run.best for run in runs]))
             above.append(ours > original)
             compared += runs
@@ -233,16 +245,20 @@ def _above_the_original(evidence: Evidence) -> Verdict:
 
 
 def _more_heads_are_better(evidence: Evidence) -> Verdict:
-    """Judge whether the means of EVOI on Hero rise with K, where it was run with every K of the paper."""
-    groups = by_heads([run for run in evidence.any_heads if run.game == "Hero" and run.variant.strategy == "evoi"])
+    """Judge whether the means of EVOI on Hero rise with K, where it was run with every K of the paper.
+
+    All are cut to the frames that every K has, and to the paper's: that of its tables was run for twice as many.
+    """
+    played = [run for run in evidence.any_heads if run.game == "Hero" and run.variant.strategy == "evoi"]
+    groups = by_heads(in_common(played, paper.HEADS_FRAMES))
     if not groups:
         return Verdict(OPEN, f"{_AS_IN_THE_PAPER} K was not varied")
     means = {k: float(np.mean([run.best for run in runs])) for k, runs in groups.items()}
     runs = [run for group in groups.values() for run in group]
     frames, seeds = min(run.frames[-1] for run in runs), min(map(len, groups.values()))
     told = ", ".join(f"K = {k}: {mean:,.1f}" for k, mean in means.items())
-    says = f"{told}; {counted(seeds, 'seed')} of {frames_of(runs)} frames, the paper 100M"
-    if frames < 100_000_000 or seeds < ENOUGH_SEEDS or not set(paper.RUNTIME_MINUTES) <= set(groups):
+    says = f"{told}; {counted(seeds, 'seed')} of {frames_of(runs)} frames, the paper {paper.HEADS_FRAMES / 1e6:.0f}M"
+    if frames < paper.HEADS_FRAMES or seeds < ENOUGH_SEEDS or not set(paper.RUNTIME_MINUTES) <= set(groups):
         return Verdict(OPEN, says, "runtime and score by K")
     rising = all(fewer < more for fewer, more in pairwise(means.values()))
     return Verdict(SUPPORTED if rising else CONTRADICTED, says, "runtime and score by K")
@@ -260,8 +276,9 @@ def _diversity(
 
     def judge(evidence: Evidence) -> Verdict:
         games, compared, told, held = [], [], [], []
-        for game in (game for game in games_of(evidence.atari) if game in asked):
-            cells_of = {name: of(evidence.atari, game, Variant(name)) for name in (*rivals, *subject)}
+        played = _comparable(evidence, (*rivals, *subject))
+        for game in (game for game in games_of(played) if game in asked):
+            cells_of = {name: of(played, game, Variant(name)) for name in (*rivals, *subject)}
             found = {name: mean_diversity(runs, measure) for name, runs in cells_of.items() if runs}
             mine, others = ([name for name in names if name in found] for names in (subject, rivals))
             if mine and others:
@@ -284,23 +301,17 @@ def _diversity(
 
 
 def _slower_than_greedy(evidence: Evidence) -> Verdict:
-    """Judge how much longer EVOI takes than BootDQN for the same frames on the same game."""
+    """Judge how much longer EVOI takes than BootDQN for the same frames on the same game, computed in the same way."""
     for game in games_of(evidence.atari):
-        speeds = {
-            name: [
-                run.total_frames / run.seconds
-                for run in of(evidence.atari, game, Variant(name))
-                if run.finished and run.seconds
-            ]
-            for name in ("greedy", "evoi")
-        }
-        if all(speeds.values()):
-            extra = 100 * (np.mean(speeds["greedy"]) / np.mean(speeds["evoi"]) - 1)
-            interval = interval_of_mean(speeds["evoi"])
+        greedy, evoi = (speeds_of(of(evidence.atari, game, Variant(name))) for name in ("greedy", "evoi"))
+        for computed in sorted(greedy.keys() & evoi.keys()):
+            extra = 100 * (np.mean(greedy[computed]) / np.mean(evoi[computed]) - 1)
+            interval = interval_of_mean(evoi[computed])
             spread = "" if interval is None else f" (EVOI {interval[0]:,.0f} to {interval[1]:,.0f} frames/s)"
             says = f"{paper.title_of(game)}: BootDQN is {extra:+.0f} % faster{spread}; wall time of these machines"
             return Verdict(OPEN, says + "; benchmarks/atari.py compares them side by side", "summary.json")
-    return Verdict(OPEN, f"{_AS_IN_THE_PAPER} BootDQN and EVOI were not both finished on one game")
+    alike = f"the same {', '.join(SPEED_DEPENDS_ON[:-1])} and {SPEED_DEPENDS_ON[-1]}"
+    return Verdict(OPEN, f"{_AS_IN_THE_PAPER} BootDQN and EVOI were not both finished on one game, with {alike}")
 
 
 def _gain_is_sparser(evidence: Evidence) -> Verdict:

@@ -51,6 +51,11 @@ class Cell:
         return sum(result.solved_at_strict is not None for result in self.results)
 
     @property
+    def solved_fraction(self) -> float:
+        """How many of the runs solved it, as a fraction."""
+        return self.solved / len(self.results)
+
+    @property
     def mean(self) -> float:
         """Mean episodes to solve; a lower bound where a run is censored."""
         return float(np.mean([result.episodes for result in self.results]))
@@ -62,8 +67,17 @@ class Cell:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % bootstrap interval of the mean; None where the runs are too few or all equal."""
+        """95 % bootstrap interval of the mean; None where the runs are too few or all equal.
+
+        Where a run is censored its lower end is a lower bound, and its upper end says nothing.
+        """
         return interval_of_mean([result.episodes for result in self.results])
+
+    @property
+    def shaded(self) -> tuple[float, float]:
+        """The part of the interval to draw: where a run is censored only up to the mean, as the rest is not known."""
+        low, high = self.interval or (self.mean, self.mean)
+        return low, self.mean if self.censored else high
 
 
 def read_results(runs: Iterable[Run]) -> tuple[list[Result], list[Trouble]]:
@@ -156,7 +170,7 @@ def table(results: list[Result], name: str = "deep-sea") -> Table:
             label(cell.variant),
             f"{cell.solved}/{len(cell.results)}",
             f"{'≥ ' if cell.censored else ''}{cell.mean:,.0f}",
-            "" if cell.interval is None else f"{cell.interval[0]:,.0f} to {cell.interval[1]:,.0f}",
+            _interval_of(cell),
             f"{sum(result.solved_at is not None for result in cell.results)}/{len(cell.results)}",
             str(sum(result.thin for result in cell.results)),
             ", ".join(f"{'> ' if r.solved_at_strict is None else ''}{r.episodes:,}" for r in cell.results),
@@ -166,10 +180,17 @@ def table(results: list[Result], name: str = "deep-sea") -> Table:
     note = (
         "A run is solved at the first episode at which fewer than 90 % of its episodes so far were bad and at least 10 "
         "were good: bsuite's rule with a minimum. bsuite's own has none. A run that did not solve it counts with its "
-        "cap, so a mean marked ≥ is a lower bound. The interval is a percentile bootstrap over seeds, from three on; "
-        "of three it is little more than their range."
+        "cap, so a mean marked ≥ is a lower bound, and so is the lower end of its interval; an upper one is not known. "
+        "The interval is a percentile bootstrap over seeds, from three on; of three it is little more than their range."
     )
     return Table(name, "Episodes to solve DeepSea", COLUMNS, rows, note, text_columns=("algorithm", "each seed"))
+
+
+def _interval_of(cell: Cell) -> str:
+    if cell.interval is None:
+        return ""
+    low, high = cell.interval
+    return f"≥ {low:,.0f}" if cell.censored else f"{low:,.0f} to {high:,.0f}"
 
 
 def summary_table(results: list[Result]) -> rich.table.Table:

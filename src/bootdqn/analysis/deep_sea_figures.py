@@ -17,7 +17,7 @@ from bootdqn.common.variants import Look, Variant, looks
 
 EPISODES_CAPTION = (
     "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over seeds, shaded "
-    "95 % intervals, a triangle (▲) where the mean is only a lower bound."
+    "95 % intervals. A triangle (▲) is a mean that is only a lower bound: its interval is open above, shaded below."
 )
 LONG = 20
 """Letters of a label that has no room beside others."""
@@ -57,7 +57,7 @@ def solved_fraction(results: list[Result]) -> Figure:
         figure = Figure(figsize=(7.5, 3.2), layout="constrained")
         axes = figure.subplots()
         for number, (variant, look) in enumerate(shown.items()):
-            mine = {cell.size: cell.solved / len(cell.results) for cell in groups if cell.variant == variant}
+            mine = {cell.size: cell.solved_fraction for cell in groups if cell.variant == variant}
             at = [place + width * (number - (len(shown) - 1) / 2) for place, n in enumerate(sizes) if n in mine]
             axes.bar(at, [mine[n] for n in sizes if n in mine], 0.9 * width, color=look.colour, label=look.label)
             axes.scatter(at, [mine[n] for n in sizes if n in mine], s=8, color=look.colour)
@@ -140,7 +140,7 @@ def _against_size(axes: Axes, groups: list[Cell]) -> None:
         sizes = [cell.size + step * (number - (len(shown) - 1) / 2) for cell in mine]
         axes.plot(sizes, [cell.mean for cell in mine], color=look.colour, label=look.label, linewidth=2,
                   linestyle=look.line)  # fmt: skip
-        ends = [cell.interval or (cell.mean, cell.mean) for cell in mine]
+        ends = [cell.shaded for cell in mine]
         band(axes, np.asarray(sizes), np.asarray([low for low, _ in ends]), np.asarray([high for _, high in ends]),
              look.colour)  # fmt: skip
         _mark_lower_bounds(axes, mine, sizes, look.colour)

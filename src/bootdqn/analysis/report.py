@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from bootdqn.analysis import atari, atari_figures, bsuite_score, deep_sea, deep_sea_figures, variant_figures
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import Evidence, judged
-from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.deep_sea import Cell, Result
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.page import page
 from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
@@ -197,8 +197,9 @@ def _add_claims(content: Content, evidence: Evidence) -> None:
     note = (
         "<p>A claim counts as supported or contradicted only on as many seeds and frames as it takes: on Atari the "
         "paper's own, on DeepSea three seeds whose 95 % intervals do not overlap. Everything else is said and "
-        "left open. On Atari the means over seeds decide, without an interval, as in the paper; a lead in "
-        "human-normalised score counts as supported from half the points that the paper claims.</p>"
+        "left open. On Atari the means over seeds decide, without an interval, as in the paper, and within the frames "
+        "that all compared runs of a game have; a lead in human-normalised score counts as supported from half the "
+        "points that the paper claims.</p>"
     )
     content.sections.append(("Claims", note + content.table(judged(evidence))))
 
@@ -220,14 +221,14 @@ def _answer(results: list[Result], played: list[Played]) -> str:
 
 def atari_answer(played: list[Played]) -> str:
     """Say which algorithm did best on Atari, and on how much evidence."""
-    variants = atari.variants_of(played)
-    games = [g for g in atari.games_of(played) if all(atari.of(played, g, variant) for variant in variants)]
+    variants, compared = atari.variants_of(played), atari.in_common(played)
+    games = [g for g in atari.games_of(compared) if all(atari.of(compared, g, variant) for variant in variants)]
     if len(variants) < 2 or not games:
         there = f"{counted(len(played), 'run')}, {counted(len(variants), 'algorithm')}"
         return f"On Atari there is nothing to compare yet: {there}."
     best = Counter(filter(None, (atari.leader(played, game, variants) for game in games)))
     seeds = min(len(atari.of(played, game, variant)) for game in games for variant in variants)
-    frames = atari.frames_of([run for run in played if run.game in games])
+    frames = atari.frames_of([run for run in compared if run.game in games])
     rests_on = f"of {len(variants)} algorithms on {counted(seeds, 'seed')} and {frames} frames."
     first = [variant for variant in variants if best[variant] == max(best.values(), default=0) > 0]
     if not first:
@@ -238,28 +239,48 @@ def atari_answer(played: list[Played]) -> str:
 
 
 def deep_sea_answer(results: list[Result]) -> str:
-    """Say which algorithm did best at the largest size, and on how much evidence."""
+    """Say which algorithm did best at the largest size, and on how much evidence.
+
+    Best is who solved it in the largest fraction of runs, and of those who needed the fewest episodes. That these are
+    the fewest of all is said where no run of it reached the cap and no other's mean, or lower bound, is as low.
+    """
     largest = max(result.size for result in results)
     ranked = sorted(
-        (cell for cell in deep_sea.cells(results) if cell.size == largest), key=lambda cell: (-cell.solved, cell.mean)
+        (cell for cell in deep_sea.cells(results) if cell.size == largest),
+        key=lambda cell: (-cell.solved_fraction, cell.mean),
     )
-    best, seeds = ranked[0], len(ranked[0].results)
+    best, *others = ranked
     if not best.solved:
-        return f"At N = {largest} no algorithm solved DeepSea before the cap ({counted(seeds, 'seed')} each)."
-    bound = "at least " if best.censored else ""
-    text = (
-        f"At N = {largest}, {label(best.variant)} needed the fewest episodes: {bound}{best.mean:,.0f} on "
-        f"average, {best.solved} of {counted(seeds, 'run')} solved."
-    )
-    if len(ranked) > 1:
-        second = ranked[1]
-        bound = "at least " if second.censored else ""
-        text += (
-            f" Next: {label(second.variant)}, {bound}{second.mean:,.0f}"
-            f" ({second.solved} of {len(second.results)} solved)."
+        return f"At N = {largest} no algorithm solved DeepSea before the cap ({_seeds_each(ranked)})."
+    if not best.censored and all(best.mean < other.mean for other in others):
+        first = [best]
+        text = (
+            f"At N = {largest}, {label(best.variant)} needed the fewest episodes: {best.mean:,.0f} on average, "
+            f"{best.solved} of {counted(len(best.results), 'run')} solved."
         )
+    else:
+        first = [cell for cell in ranked if cell.solved_fraction == best.solved_fraction]
+        text = f"At N = {largest}, DeepSea was solved most often by {' and '.join(map(_how_often, first))}."
+    named = ranked[: len(first) + 1]
+    for cell in named[len(first) :]:
+        text += f" Next: {label(cell.variant)}, {_mean_of(cell)} ({cell.solved} of {len(cell.results)} solved)."
+    seeds = min(len(cell.results) for cell in named)
     few = f" {counted(seeds, 'seed')} {'is' if seeds == 1 else 'are'} few: this is a picture, not a proof."
     return text + (few if seeds <= 3 else "")
+
+
+def _how_often(cell: Cell) -> str:
+    runs = f"{cell.solved} of {counted(len(cell.results), 'run')}"
+    return f"{label(cell.variant)} ({runs}, {_mean_of(cell)} episodes on average)"
+
+
+def _mean_of(cell: Cell) -> str:
+    return f"{'at least ' if cell.censored else ''}{cell.mean:,.0f}"
+
+
+def _seeds_each(cells: list[Cell]) -> str:
+    fewest, most = (end(len(cell.results) for cell in cells) for end in (min, max))
+    return f"{counted(most, 'seed')} each" if fewest == most else f"{fewest} to {counted(most, 'seed')} each"
 
 
 def _write_files(content: Content, folder: Path) -> None:

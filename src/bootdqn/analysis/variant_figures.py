@@ -21,7 +21,8 @@ FRONTIERS_CAPTION = (
 )
 ABLATION_CAPTION = (
     "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds, shaded their "
-    "95 % intervals. Beside each row its mean, ≥ where it is only a lower bound, and how many solved it."
+    "95 % intervals. Beside each row its mean, and how many solved it. Where the mean is only a lower bound (≥) the "
+    "interval is shaded up to it, and open beyond (▶)."
 )
 PANELS_IN_A_ROW = 3
 LANE = 1.16
@@ -119,7 +120,7 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
         lane = cap * LANE ** (number + 1)
         for cell in mine:
             if cell.censored:
-                unsolved = 1 - cell.solved / len(cell.results)
+                unsolved = 1 - cell.solved_fraction
                 axes.scatter(cell.size, lane, marker="x", s=8 + 18 * unsolved, linewidths=1.2, color=look.colour)
         if furthest is not None:
             mean = next(cell.mean for cell in mine if cell.size == furthest)
@@ -175,9 +176,11 @@ def _draw_row(axes: Axes, cell: Cell, row: int, colour: str) -> None:
         at = row + 0.5 * ((number + 0.5) / len(cell.results) - 0.5)
         solved = result.solved_at_strict is not None
         axes.scatter(result.episodes, at, color=colour, s=20, marker="o" if solved else "x", alpha=0.75, zorder=3)
-    low, high = cell.interval or (cell.mean, cell.mean)
+    low, high = cell.shaded
     axes.plot([low, high], [row, row], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt")
     axes.plot([cell.mean] * 2, [row - 0.32, row + 0.32], color=colour, linewidth=2.2, zorder=4)
+    if cell.censored and cell.interval is not None:
+        axes.plot(cell.mean, row, marker=">", markersize=10, color=colour, zorder=4)
     bound = "≥ " if cell.censored else ""
     axes.annotate(f"{bound}{cell.mean:,.0f} ({cell.solved}/{len(cell.results)})", (1.0, row), (5, 0),
                   xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=8,
