@@ -187,7 +187,7 @@ def test_no_runs_are_no_work(tmp_path):
     assert run_all([], tmp_path, workers=4).ended == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("to_everybody", [False, True])
 def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
     """To the parent alone, or to all processes at once, as Ctrl-C in a terminal and some schedulers do."""
@@ -198,6 +198,7 @@ def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - whatever the tests run under
     )
     deadline = time.monotonic() + 90
     while len(list(tmp_path.rglob("timing.jsonl"))) < 2 and time.monotonic() < deadline:
@@ -267,3 +268,22 @@ def test_a_signal_between_the_order_and_the_run_stops_this_run_and_no_other(tmp_
     own_code.import_environments("asks_to_stop")
     ended = run_all([planned("first"), planned("second")], tmp_path, workers=1).ended
     assert [(end.summary["status"], end.error) for end in ended] == [("interrupted", None), ("finished", None)]
+
+
+def test_a_hangup_that_the_parent_ignores_the_runs_ignore(tmp_path, own_code):
+    own_code.write(
+        "hangs_up",
+        f"""
+        import os, signal
+
+        if os.getpid() != {os.getpid()}:
+            signal.raise_signal(signal.SIGHUP)
+        """,
+    )
+    own_code.import_environments("hangs_up")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        (end,) = run_all([planned("one")], tmp_path, workers=1).ended
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert end.finished
