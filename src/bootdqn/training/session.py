@@ -129,7 +129,8 @@ class Session:
         run, position = self._run, self._parts.position
         rounds = train(self._config, self._parts)
         number = 0
-        while not self._over():
+        self._evaluate_if_due()  # the last process may have ended within one
+        while not self._over:
             before, number = position.step, number + 1
             round_ = next(rounds)
             run.records.add_round(round_)
@@ -140,9 +141,15 @@ class Session:
                 self._look_at_the_clock()
             if self._saver.is_due_by_steps():
                 self._save()
+            self._evaluate_if_due()
 
+    @property
     def _over(self) -> bool:
-        """Make the evaluation that is due, and return whether the run has nothing left to do, or was asked to stop."""
+        """Whether the run has nothing left to do, or was asked to stop."""
+        return self._run.goal.over or bool(self._stop)
+
+    def _evaluate_if_due(self) -> None:
+        """Make the evaluation that is due, if one is, and write down what it found."""
         run, step = self._run, self._parts.position.step
         evaluation = run.evaluator.evaluate_if_due(step, lambda: bool(self._stop), self._show_evaluation)
         if evaluation is not None:
@@ -150,7 +157,6 @@ class Session:
             run.goal.add_evaluation(evaluation["mean_return"])
             self._try_to_write(run.records.flush)
             self._try_to_write(self._save_weights)
-        return run.goal.over or bool(self._stop)
 
     def _look_at_the_clock(self) -> None:
         step = self._parts.position.step
