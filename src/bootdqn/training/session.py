@@ -101,6 +101,7 @@ class Session:
         except FolderLostError:
             raise  # the folder is another process's: not a word goes into it
         except TrainingError as error:
+            self._lock.check()
             message = f"{error} (step {self._parts.position.step:,})"
             self._write_summary(
                 self._summary(status="failed", error=message, traceback=traceback.format_exception(error))
@@ -153,6 +154,7 @@ class Session:
         run, step = self._run, self._parts.position.step
         evaluation = run.evaluator.evaluate_if_due(step, lambda: bool(self._stop), self._show_evaluation)
         if evaluation is not None:
+            self._lock.check()  # evaluations are long
             run.records.add(evaluation)
             run.goal.add_evaluation(evaluation["mean_return"])
             self._try_to_write(run.records.flush)
@@ -177,6 +179,7 @@ class Session:
 
     def _finish(self) -> tuple[dict[str, Any], int]:
         """Write down how the run ended; a run asked to stop is saved, one at its end needs its checkpoints no more."""
+        self._lock.check()
         run, step = self._run, self._parts.position.step
         done = run.goal.over and not run.evaluator.is_due(step)  # an evaluation that was abandoned is still due
         self._timing.write({"seconds": round(self._clock.seconds, 3), "step": step})
@@ -222,6 +225,7 @@ class Session:
         save_weights(self._folder.weights, self._parts.learner.online, self._parts.position.step)
 
     def _save_snapshot(self) -> None:
+        self._lock.check()
         step = self._parts.position.step
         save_weights(self._folder.snapshots / f"step-{step:012d}.safetensors", self._parts.learner.online, step)
 
