@@ -65,7 +65,7 @@ def memory_needed(runs: list[PlannedRun]) -> list[int]:
             try:
                 refuse_environments_that_cannot_fit(config.run.num_envs)
                 known[kind] = estimate(make_parts(config)).memory
-            except UsageError:
+            except Exception:  # the run itself will say why
                 known[kind] = 0
     return [known[_kind(config)] for config in configs]
 
