@@ -40,7 +40,7 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
         ValueError: A setting that does not exist, or a value that it does not take.
         UsageError: The folder holds another run, or the settings ask for what is not there.
         TrainingError: The run cannot go on, and its last checkpoint is kept; or what it found could not be written.
-        KeyboardInterrupt: It was asked to stop, by Ctrl-C or SIGTERM; it is saved, and the same call goes on.
+        KeyboardInterrupt: It was asked to stop, by Ctrl-C, SIGTERM or SIGHUP; it is saved, the same call goes on.
 
     Example:
         >>> train({"environment": "deep-sea", "size": 10, "seed": 3}, "runs/first")  # doctest: +SKIP

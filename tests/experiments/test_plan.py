@@ -217,6 +217,19 @@ def test_the_memory_of_runs_together_is_what_each_needs_apart(more):
     assert memory_needed([small, large, small]) == [alone, large_alone, alone]
 
 
+def test_a_run_on_a_gpu_needs_the_memory_of_one_on_the_processor_wherever_it_is_planned():
+    assert memory_needed([atari(device="cuda:7")]) == memory_needed([atari()])
+
+
+@pytest.mark.parametrize("error", [MemoryError("too little"), RuntimeError("can't allocate memory")])
+def test_a_run_that_cannot_be_made_needs_no_memory(monkeypatch, error):
+    def fail(_config):
+        raise error
+
+    monkeypatch.setattr("bootdqn.experiments.cost.make_parts", fail)
+    assert memory_needed([atari()]) == [0]
+
+
 def test_one_game_is_tried_for_all_and_for_runs_of_any_length(monkeypatch):
     made = []
     monkeypatch.setattr("bootdqn.experiments.cost.make_parts", lambda config: made.append(config) or make_parts(config))

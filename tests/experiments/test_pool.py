@@ -1,8 +1,10 @@
 """Many runs on one machine: the same numbers as alone, and one that fails does not stop the others."""
 
+import itertools
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,10 +12,13 @@ import time
 from pathlib import PurePosixPath
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bootdqn.cli import run_command_line
+from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
-from bootdqn.experiments.conduct import cost_table
+from bootdqn.experiments.conduct import cost_table, refuse_more_at_a_time_than_fit
 from bootdqn.experiments.cost import Cost
 from bootdqn.experiments.events import Ended, Started, Underway, split_done
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
@@ -183,11 +188,51 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
     assert "15 MiB of memory and 1.6 GiB of disk" in cost_table(runs, tmp_path, workers=9).caption
 
 
+def fitting(available, sizes, workers):
+    """Return how many workers a sweep of runs of these sizes is told to choose, or None if it is not refused."""
+    runs = [planned(f"seed-{seed}", seed=seed) for seed in range(len(sizes))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bootdqn.experiments.conduct.available_memory", lambda: available and available * 2**20)
+        patch.setattr("bootdqn.experiments.conduct.memory_needed", lambda _: [size * 2**20 for size in sizes])
+        try:
+            refuse_more_at_a_time_than_fit(runs, workers)
+        except UsageError as refusal:
+            return int(str(refusal).rpartition("choose --workers ")[2])
+    return None
+
+
+@given(st.integers(1, 60), st.lists(st.integers(0, 30), min_size=1, max_size=7), st.integers(1, 9))
+def test_a_sweep_is_refused_where_some_runs_at_a_time_do_not_fit_and_told_how_many_do(available, sizes, workers):
+    fit_alone = [size for size in sizes if size <= available]
+
+    def always_fit(count):
+        return all(sum(some) <= available for some in itertools.combinations(fit_alone, min(count, len(fit_alone))))
+
+    told = fitting(available, sizes, workers)
+    assert (told is None) == always_fit(workers)
+    assert told is None or (always_fit(told) and not always_fit(told + 1))
+
+
+def test_a_sweep_is_not_refused_where_the_memory_is_not_known():
+    assert fitting(None, [10**6, 10**6], workers=2) is None
+
+
+def test_a_sweep_too_large_for_the_memory_is_refused_in_a_line_and_leaves_no_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.experiments.conduct.available_memory", lambda: 2**30)
+    arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--workers", "2"]
+    assert run_command_line(["sweep", *arguments]) == 2
+    assert re.search(
+        r"2 runs at a time need 1\.\d GiB of memory, and 1\.0 GiB are available; choose --workers 1\n",
+        capsys.readouterr().err,
+    )
+    assert not (tmp_path / "out").exists()
+
+
 def test_no_runs_are_no_work(tmp_path):
     assert run_all([], tmp_path, workers=4).ended == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("to_everybody", [False, True])
 def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
     """To the parent alone, or to all processes at once, as Ctrl-C in a terminal and some schedulers do."""
@@ -198,6 +243,7 @@ def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - whatever the tests run under
     )
     deadline = time.monotonic() + 90
     while len(list(tmp_path.rglob("timing.jsonl"))) < 2 and time.monotonic() < deadline:
@@ -267,3 +313,22 @@ def test_a_signal_between_the_order_and_the_run_stops_this_run_and_no_other(tmp_
     own_code.import_environments("asks_to_stop")
     ended = run_all([planned("first"), planned("second")], tmp_path, workers=1).ended
     assert [(end.summary["status"], end.error) for end in ended] == [("interrupted", None), ("finished", None)]
+
+
+def test_a_hangup_that_the_parent_ignores_the_runs_ignore(tmp_path, own_code):
+    own_code.write(
+        "hangs_up",
+        f"""
+        import os, signal
+
+        if os.getpid() != {os.getpid()}:
+            signal.raise_signal(signal.SIGHUP)
+        """,
+    )
+    own_code.import_environments("hangs_up")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        (end,) = run_all([planned("one")], tmp_path, workers=1).ended
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert end.finished

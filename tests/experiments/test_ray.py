@@ -120,6 +120,24 @@ def test_the_driver_killed_and_started_again_goes_on(cluster, tmp_path, alone):
         assert_as_alone(tmp_path / f"out/seed-{seed}", seed, alone)
 
 
+def test_an_interrupt_saves_the_runs_under_way_and_leaves_out_those_not_begun(cluster, tmp_path):
+    """Three runs on two CPUs: one waits."""
+    endless = LONG | {"max_episodes": 10**6}
+    runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(endless | {"seed": seed})) for seed in range(3)]
+    started, ended = [], []
+
+    def interrupt(event):
+        (started if isinstance(event, Started) else ended if isinstance(event, Ended) else []).append(event.run)
+        if isinstance(event, Started) and len(started) == 2:
+            wait_for(lambda: all(has_new_checkpoint(RunFolder(tmp_path / one.name)) for one in started))
+            signal.raise_signal(signal.SIGINT)
+
+    outcome = run_on_ray(runs, tmp_path, cluster.address, interrupt, retries=1, saving=OFTEN)
+    assert outcome.stop_exit_code == 130
+    assert {end.run for end in outcome.ended} == set(started) == set(ended)
+    assert [(end.summary["status"], end.error) for end in outcome.ended] == [("interrupted", None)] * 2
+
+
 def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_path, own_code):
     own_code.import_environments("reference.environments")
     quick = LONG | {"size": 4, "max_episodes": 30}

@@ -80,9 +80,5 @@ def test_what_a_run_has_saved_already_is_room_for_it(tmp_path, monkeypatch):
         refuse_what_cannot_fit(Estimate(0, 0, 0, 1001), tmp_path / "elsewhere")
 
 
-def test_the_machine_tells_its_memory():
-    assert module.available_memory() > 2**20
-
-
 def test_sizes_are_written_for_people():
     assert (gigabytes(3 * 2**30), gigabytes(5 * 2**20)) == ("3.0 GiB", "5 MiB")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bootdqn.api import evaluate_run
-from bootdqn.common.errors import UsageError
+from bootdqn.cli import run_command_line
+from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.config import AtariConfig
 from bootdqn.envs.deep_sea import DeepSea
@@ -192,6 +193,41 @@ def test_what_is_going_on_is_shown_as_it_is_written(monkeypatch, capsys, termina
         show("episode [1]")
         time.sleep(0.2)
     assert ("runs/[/a]" if terminal else "runs/[/a]: episode [1]\n") in capsys.readouterr().err
+
+
+@pytest.fixture
+def trained(tmp_path):
+    path = tmp_path / "run"
+    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), path)
+    return path
+
+
+@pytest.mark.parametrize("method", ["reset", "step", "render"])
+def test_an_environment_that_raises_while_it_is_filmed_is_blamed(trained, tmp_path, monkeypatch, method):
+    def fail(*_arguments, **_options):
+        raise OSError("the camera is gone")
+
+    monkeypatch.setattr(DeepSea, method, fail)
+    with pytest.raises(TrainingError, match=r"the environment .*raised OSError: the camera is gone"):
+        assess(trained, episodes=1, max_steps=10, rule=None, seed=0, video=tmp_path / "play.gif")
+
+
+def test_a_full_disk_is_not_blamed_on_the_environment(trained, tmp_path, monkeypatch, capsys):
+    class FullDisk:
+        def append_data(self, _frame):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("imageio.v2.get_writer", lambda *_arguments, **_options: FullDisk())
+    assert run_command_line(["evaluate", str(trained), "--video", str(tmp_path / "play.gif")]) == 2
+    assert capsys.readouterr().err == "bootdqn: [Errno 28] No space left on device\n"
+
+
+def test_what_the_display_raises_is_not_blamed_on_the_environment(trained):
+    def show(_words):
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        assess(trained, episodes=1, max_steps=10, rule=None, seed=0, show=show)
 
 
 def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):

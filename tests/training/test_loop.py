@@ -1,9 +1,11 @@
 """The loop does what Algorithm 1 says, in its order and at its times."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.loop import make_parts, train
@@ -85,15 +87,37 @@ def test_updates_and_target_copies_are_counted_in_environment_steps():
     assert copy_steps == [step for step in range(1, 61) if step % 7 == 0]
 
 
-def test_masks_are_bernoulli_and_stay_with_their_transition():
-    settings = config(mask_probability=0.25, learning_starts=4000, num_heads=10)
+@pytest.fixture(scope="module")
+def masked():
+    """A replay of 2,000 transitions that was never full, and what was added to it in its order."""
+    settings = config(mask_probability=0.25, learning_starts=4000, num_heads=10, replay_capacity=3000)
     parts, log = spied(settings)
     rounds(settings, parts, 2000)
-    masks = np.stack([arguments[4] for name, arguments, _ in log if name == "add"])
+    return parts.replay, [arguments for name, arguments, _ in log if name == "add"]
+
+
+def test_masks_are_bernoulli_and_independent_of_head_and_step(masked):
+    masks = np.stack([arguments[4] for arguments in masked[1]])
     assert masks.shape == (2000, 10)
     assert masks.dtype == np.bool_
     standard_error = np.sqrt(0.25 * 0.75 / masks.size)
     assert abs(masks.mean() - 0.25) < 4 * standard_error
+    owners = np.bincount(np.minimum(masks.sum(axis=1), 6), minlength=7)
+    expected = [math.comb(10, count) * 0.25**count * 0.75 ** (10 - count) for count in range(6)]
+    assert chisquare(owners, 2000 * np.array([*expected, 1 - sum(expected)])).pvalue > 1e-5
+    of_two_steps = np.hstack([masks[:-1], masks[1:]]).astype(float)
+    correlations = np.corrcoef(of_two_steps, rowvar=False) - np.eye(20)
+    assert np.abs(correlations).max() < 5 / np.sqrt(2000)
+
+
+def test_masks_stay_with_their_transition(masked):
+    replay, added = masked
+    batch = replay.sample(10_000, np.random.default_rng(0))
+    assert len(np.unique(batch.slot)) > 1900
+    for slot, action, reward, mask in zip(batch.slot, batch.action, batch.reward, batch.mask, strict=True):
+        _, its_action, its_reward, _, its_mask = added[slot]
+        assert (action, reward) == (its_action, np.float32(its_reward))
+        np.testing.assert_array_equal(mask, its_mask)
 
 
 def test_a_mask_probability_of_one_lets_every_head_learn_from_everything():

@@ -10,9 +10,12 @@ from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import RunFolder
 from reference.faults import (
     AUTOGRAD,
+    EVALUATED,
     FUSED,
     STEPS,
+    Walk,
     assert_good_checkpoint,
+    at_step,
     disturbed,
     results,
     rounds_watched,
@@ -63,25 +66,67 @@ def test_a_run_that_another_process_trains_cannot_be_resumed(path, monkeypatch, 
     assert_good_checkpoint(path, step=100)
 
 
-def test_a_run_that_another_process_took_over_stops_before_it_saves(path, monkeypatch):
-    lock, theirs = (
-        path / "lock.json",
-        json.dumps({"host": "faraway", "boot_id": "", "pid": 7, "since": "", "token": ""}),
-    )
+class Takeover:
+    """Another process takes the folder of a run over, once, and sees what is in it then."""
 
-    def take_over(parts):
-        if parts.position.step == 70:
-            lock.unlink()
-            lock.write_text(theirs)
+    def __init__(self, path):
+        self.path, self.found = path, None
 
+    def __call__(self):
+        if self.found is None:
+            (self.path / "lock.json").unlink()
+            holder = {"host": "faraway", "boot_id": "", "pid": 7, "since": "", "token": ""}
+            (self.path / "lock.json").write_text(json.dumps(holder))
+            self.found = self.files()
+
+    def files(self):
+        return {file: file.read_bytes() for file in self.path.rglob("*") if file.is_file()}
+
+    def after(self, step):
+        return lambda parts: parts.position.step == step and self()
+
+
+@pytest.mark.parametrize(
+    ("settings", "step"),
+    [(FUSED, 70), ({"snapshot_every": 70}, 70), (FUSED, STEPS)],
+    ids=["a checkpoint", "a snapshot", "the end"],
+)
+def test_a_run_that_another_process_took_over_writes_nothing_more(path, monkeypatch, settings, step):
+    take_over = Takeover(path)
     with (
-        rounds_watched(monkeypatch, take_over),
+        rounds_watched(monkeypatch, take_over.after(step)),
         pytest.raises(TrainingError, match="taken over by process 7 on faraway"),
     ):
+        train(settings, path)
+    assert take_over.files() == take_over.found
+
+
+def test_a_run_taken_over_while_it_is_evaluated_writes_nothing_of_that(path, monkeypatch):
+    take_over = Takeover(path)
+
+    def reset(walk, observation):
+        if walk is not Walk.made[0]:
+            take_over()
+        return observation
+
+    with disturbed(monkeypatch, reset=reset), pytest.raises(TrainingError, match="taken over by process 7"):
+        train(EVALUATED, path)
+    assert take_over.files() == take_over.found
+
+
+def test_a_run_taken_over_whose_environment_raises_writes_no_summary(path, monkeypatch):
+    take_over = Takeover(path)
+
+    def fail(*_outcome):
+        raise RuntimeError("out of order")
+
+    with (
+        rounds_watched(monkeypatch, take_over.after(70)),
+        disturbed(monkeypatch, step=at_step(71, fail)),
+        pytest.raises(TrainingError, match="taken over by process 7"),
+    ):
         train(FUSED, path)
-    assert lock.read_text() == theirs
-    lock.unlink()
-    assert_good_checkpoint(path, step=48)
+    assert take_over.files() == take_over.found
 
 
 def test_a_run_whose_episode_cannot_be_repeated_goes_on_and_says_that_it_is_not_exact(path, monkeypatch, capsys):

@@ -1,10 +1,13 @@
 """One run folder: what is in it, whose it is, and what a stop leaves behind."""
 
+import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 from dataclasses import asdict
 
@@ -25,6 +28,7 @@ from bootdqn.training.goals import make_goal
 from bootdqn.training.loop import Episode, Round
 from bootdqn.training.provenance import provenance, source_of
 from bootdqn.training.run import default_run_dir, run
+from bootdqn.training.signals import STOP_SIGNALS
 
 MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
 
@@ -221,26 +225,71 @@ def test_training_leaves_threads_and_signals_as_they_were(tmp_path):
     import torch
 
     torch.set_num_threads(2)
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    handlers = [signal.getsignal(number) for number in STOP_SIGNALS]
     run(config(), tmp_path / "run")
     assert torch.get_num_threads() == 2
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert [signal.getsignal(number) for number in STOP_SIGNALS] == handlers
     torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_leaves_a_readable_folder_and_the_usual_exit_code(tmp_path, number, code):
+@pytest.fixture
+def started(tmp_path):
+    """Return a function that starts a long run in `tmp_path`, with SIGHUP not ignored; here it ends at the latest."""
+    processes = []
+
+    def start(prepare=lambda: None, **options):
+        def prepared():
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever the tests run under
+            prepare()
+
+        command = [
+            sys.executable,
+            "-m",
+            "bootdqn",
+            "train",
+            "deep-sea",
+            "--size",
+            "30",
+            "--run-dir",
+            str(tmp_path / "run"),
+        ]
+        processes.append(subprocess.Popen(command, preexec_fn=prepared, **options))  # noqa: PLW1509 - no threads yet
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def assert_interrupted(path):
+    folder = RunFolder(path)
+    assert folder.read_summary()["status"] == "interrupted"
+    assert folder.read_summary()["episodes"] == len(list(folder.read_metrics("episode")))
+    assert not folder.lock.exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_leaves_a_readable_folder_and_the_usual_exit_code(tmp_path, started, number, code):
     path = tmp_path / "run"
-    command = [sys.executable, "-m", "bootdqn", "train", "deep-sea", "--size", "30", "--run-dir", str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = started(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: (path / "timing.jsonl").exists() or process.poll() is not None)
     os.kill(process.pid, number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     assert "interrupted" in output
-    folder = RunFolder(path)
-    assert folder.read_summary()["status"] == "interrupted"
-    assert folder.read_summary()["episodes"] == len(list(folder.read_metrics("episode")))
+    assert_interrupted(path)
+
+
+def test_a_run_whose_terminal_is_lost_is_saved(tmp_path, started):
+    master, terminal = pty.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+    process = started(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), start_new_session=True, **streams)
+    os.close(terminal)
+    wait_until(lambda: os.read(master, 10_000) and (tmp_path / "run/timing.jsonl").exists())
+    os.close(master)
+    assert process.wait(timeout=60) == 129
+    assert_interrupted(tmp_path / "run")
 
 
 def wait_until(condition, seconds=60):

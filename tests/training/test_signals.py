@@ -17,6 +17,7 @@ from reference.faults import (
     disturbed,
     results,
     rounds_watched,
+    stopping_at,
     train,
     train_by_command,
 )
@@ -95,3 +96,36 @@ def test_a_request_from_before_the_run_counts_and_is_the_same_one(path):
         with pytest.raises(InsistedError):
             signal.raise_signal(signal.SIGTERM)
     assert_good_checkpoint(path, step=0)
+
+
+@pytest.fixture
+def on_hangup():
+    """Return a function that says what the process does on SIGHUP outside of a run."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield lambda handler: signal.signal(signal.SIGHUP, handler)
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_hangup_is_one_request_however_often_it_comes(path, monkeypatch, on_hangup, unbroken):
+    """A shell that dies tells its job, and so does the kernel."""
+    on_hangup(signal.SIG_DFL)
+
+    def twice(parts):
+        if parts.position.step == 100:
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGHUP)
+
+    with rounds_watched(monkeypatch, twice):
+        assert train(FUSED, path).exit_code == 129
+    assert_good_checkpoint(path, step=100)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    train(FUSED, path)
+    assert results(path) == unbroken(FUSED)
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(path, monkeypatch, on_hangup, unbroken):
+    on_hangup(signal.SIG_IGN)
+    with stopping_at(monkeypatch, 100, number=signal.SIGHUP):
+        assert train(FUSED, path).exit_code == 0
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    assert results(path) == unbroken(FUSED)

@@ -53,6 +53,24 @@ def test_tensorboard_shows_every_step_of_a_killed_run_once(tmp_path, monkeypatch
     assert [loss for _, loss in told] == pytest.approx([loss for _, loss in written])
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_run_begun_again_shows_nothing_of_its_first_attempt(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    path = tmp_path / "run"
+    run(from_flat(SMALL), path, tensorboard=True)
+    (first,) = (path / "tensorboard").iterdir()
+    (path / "tensorboard/notes.txt").write_text("not the run's")
+    run(from_flat(SMALL), path, restart=True, tensorboard=True)
+    assert not first.exists()
+    assert (path / "tensorboard/notes.txt").exists()
+    events = EventAccumulator(str(path / "tensorboard"))
+    events.Reload()
+    assert len(events.Scalars("episode/return")) == SMALL["max_episodes"]
+    run(from_flat(SMALL), path, restart=True)
+    assert [file.name for file in (path / "tensorboard").iterdir()] == ["notes.txt"]
+
+
 class FailingSink:
     """Fails from its so-many-th call on; closing is a call, too."""
 

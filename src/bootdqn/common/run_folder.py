@@ -53,6 +53,11 @@ class RunFolder:
         return self.path / "snapshots"
 
     @property
+    def tensorboard(self) -> Path:
+        """TensorBoard's event files, where they were asked for."""
+        return self.path / "tensorboard"
+
+    @property
     def lock(self) -> Path:
         """Which process trains in the folder; gone when none does."""
         return self.path / "lock.json"

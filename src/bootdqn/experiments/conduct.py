@@ -1,6 +1,7 @@
 """Conducting an experiment: skip what is done, run the rest somewhere, show how it goes."""
 
 import heapq
+import itertools
 import os
 import sys
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bootdqn.common.errors import UsageError
-from bootdqn.experiments.cost import costs, longest_first
+from bootdqn.experiments.cost import costs, longest_first, memory_needed
 from bootdqn.experiments.display import Display, shown
 from bootdqn.experiments.events import SweepOutcome, split_done
 from bootdqn.experiments.plan import PlannedRun
@@ -18,6 +19,7 @@ from bootdqn.experiments.pool import run_all
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.display import duration
 from bootdqn.training.estimate import gigabytes
+from bootdqn.training.memory import available_memory
 
 
 def conduct(
@@ -31,15 +33,22 @@ def conduct(
     gpus_per_run: float = 0.0,
     saving: SavingConfig | None = None,
 ) -> SweepOutcome:
-    """Make the runs that are not finished in `out` yet, on this machine or on Ray, and return how all of them ended."""
+    """Make the runs that are not finished in `out` yet, on this machine or on Ray, and return how all of them ended.
+
+    Raises:
+        UsageError: `out` is a file, or this machine has less memory than `workers` of the runs need at a time.
+    """
     todo, ended = split_done(runs, out)
     if not todo:
         return SweepOutcome(ended)
     todo = longest_first(todo)
+    workers = workers or default_workers(todo)
+    if ray is None:
+        refuse_more_at_a_time_than_fit(todo, workers)
     display = Display(runs, ended, console)
     with shown(display, console):
         if ray is None:
-            outcome = run_all(todo, out, workers or default_workers(todo), display.show, retries=retries, saving=saving)
+            outcome = run_all(todo, out, workers, display.show, retries=retries, saving=saving)
         else:
             from bootdqn.experiments.ray_runs import run_on_ray
 
@@ -52,6 +61,24 @@ def conduct(
 def default_workers(runs: list[PlannedRun]) -> int:
     """Return how many runs fit on this machine's cores, each with the threads that its configuration says."""
     return max(1, (os.cpu_count() or 1) // max(planned.config.run.threads for planned in runs))
+
+
+def refuse_more_at_a_time_than_fit(runs: list[PlannedRun], workers: int) -> None:
+    """Raise a UsageError if the machine has less memory than the largest `workers` of the runs need together.
+
+    A run that does not even fit alone takes no memory: it will refuse itself, and the others are made.
+    """
+    at_a_time, available = min(workers, len(runs)), available_memory()
+    if at_a_time == 1 or available is None:
+        return
+    sizes = sorted((size for size in memory_needed(runs) if size <= available), reverse=True)
+    needed = _at_once(sizes, at_a_time)
+    if needed > available:
+        fitting = sum(total <= available for total in itertools.accumulate(sizes))
+        raise UsageError(
+            f"{at_a_time} runs at a time need {gigabytes(needed)} of memory, and {gigabytes(available)} are available; "
+            f"choose --workers {fitting}"
+        )
 
 
 def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:

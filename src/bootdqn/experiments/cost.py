@@ -53,17 +53,21 @@ def costs(runs: list[PlannedRun]) -> list[Cost | UsageError]:
 
 
 def memory_needed(runs: list[PlannedRun]) -> list[int]:
-    """Return the bytes of memory that each run needs, without trying it; 0 for one that cannot even be made."""
+    """Return the bytes of memory that each run needs, without trying it; 0 for one that cannot even be made.
+
+    A run on a GPU counts as on the processor: it may be made on another machine, and this one may have no GPU.
+    """
+    configs = [replace(planned.config, run=replace(planned.config.run, device="cpu")) for planned in runs]
     known: dict[Any, int] = {}
-    for planned in runs:
-        kind = _kind(planned.config)
+    for config in configs:
+        kind = _kind(config)
         if kind not in known:
             try:
-                refuse_environments_that_cannot_fit(planned.config.run.num_envs)
-                known[kind] = estimate(make_parts(planned.config)).memory
-            except UsageError:
+                refuse_environments_that_cannot_fit(config.run.num_envs)
+                known[kind] = estimate(make_parts(config)).memory
+            except Exception:  # the run itself will say why
                 known[kind] = 0
-    return [known[_kind(planned.config)] for planned in runs]
+    return [known[_kind(config)] for config in configs]
 
 
 def _kind(config: TrainConfig[Any]) -> Any:

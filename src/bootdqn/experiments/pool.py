@@ -18,7 +18,7 @@ from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.run import run
-from bootdqn.training.signals import STOP_SIGNALS, StopRequest, stop_on_signal
+from bootdqn.training.signals import STOP_SIGNALS, StopRequest, heeded_signals, stop_on_signal
 
 
 def run_all(
@@ -33,7 +33,7 @@ def run_all(
     """Train every run in its folder below `out`, `workers` at a time, and return how each ended.
 
     A run that fails, or whose process dies, is tried again `retries` times, from its last checkpoint and in a new
-    process, after all others; it does not stop them. On SIGINT or SIGTERM the runs under way save themselves and stop,
+    process, after all others; it does not stop them. On a signal to stop the runs under way save themselves and stop,
     and those not begun are left out of the result. The processes import what this one has of the user's own code.
     """
     waiting, ended, crew = deque(runs), list[Ended](), list[_Worker]()
@@ -147,7 +147,7 @@ def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | 
     one request notes them, which `run` shares. It is forgotten after a run and before the parent hears of its end, so
     never one that the parent sends with the next run under way. At the very end signals mean nothing.
     """
-    for number in STOP_SIGNALS:
+    for number in heeded_signals():
         signal.signal(number, lambda *_: None)  # SIG_IGN would drop those that wait
     with stop_on_signal() as stop, suppress(EOFError, OSError, KeyboardInterrupt):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)

@@ -93,7 +93,7 @@ class _Runs:
             self._submit(planned)
 
     def finish(self) -> SweepOutcome:
-        """Wait for all of them; a signal cancels those under way, which save themselves."""
+        """Wait for all of them; a signal cancels them: those under way save themselves, the others are left out."""
         ended: list[Ended] = []
         with stop_on_signal() as stop:
             cancelled_at = None
@@ -101,6 +101,8 @@ class _Runs:
                 ready, _ = self._ray.wait(list(self._pending), timeout=LOOK_EVERY_SECONDS)
                 for reference in ready:
                     end = self._result(reference, retry=not stop)
+                    if end is None:
+                        continue
                     self._on_event(end)
                     if not end.retrying:
                         ended.append(end)
@@ -122,15 +124,22 @@ class _Runs:
         )
         self._pending[task.remote(planned, self._out / planned.name, self._saving, self._extensions)] = planned
 
-    def _result(self, reference: Any, *, retry: bool) -> Ended:
-        """Return how a run ended, once its warnings are told, and submit it again where it failed and may `retry`."""
+    def _result(self, reference: Any, *, retry: bool) -> Ended | None:
+        """Return how a run ended, once its warnings are told, and submit it again where it failed and may `retry`.
+
+        None is for a run that was cancelled before it began.
+        """
         planned = self._pending.pop(reference)
+        begun = planned.name in self._started
         self._started.discard(planned.name)
         end: Ended
         try:
             end, warnings = self._ray.get(reference)
         except self._ray.exceptions.RayError as problem:
-            end, warnings = Ended(planned, None, f"{type(problem).__name__}: {str(problem).splitlines()[0]}"), []
+            if isinstance(problem, self._ray.exceptions.TaskCancelledError) and not (begun or retry):
+                return None
+            reason = str(problem).partition("\n")[0]
+            end, warnings = Ended(planned, None, f"{type(problem).__name__}: {reason}"), []
         for text in warnings:
             self._on_event(Notice(planned, text))
         if end.error is not None and retry:

@@ -75,7 +75,7 @@ def assess(
     environment = make_environment(for_evaluation(config.env), render_mode="rgb_array" if video else None)
     ensemble, step = load_ensemble(folder.weights, config, spec_of(environment))
     film = _Film(video, environment.render) if video else None
-    with pinned_threads(config.run.threads), blamed_on("the environment"):
+    with pinned_threads(config.run.threads):
         found = evaluate(
             partial(q_values_of, ensemble),
             environment,
@@ -107,7 +107,9 @@ class _Film:
 
     def take(self) -> None:
         """Add a frame."""
-        self._writer.append_data(_even_sides(np.asarray(self._render())))
+        with blamed_on("the environment"):
+            frame = _even_sides(np.asarray(self._render()))
+        self._writer.append_data(frame)
 
     def close(self) -> None:
         """Finish the file."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.loop import Parts
+from bootdqn.training.memory import available_memory
 
 PROCESS_BYTES = 600 * 2**20
 """Python, PyTorch and the libraries they load."""
@@ -84,16 +85,6 @@ def saved_bytes(path: Path) -> int:
         with contextlib.suppress(OSError):  # not there, or just removed by a run that is under way
             total += file.stat().st_size if file.is_file() else 0
     return total
-
-
-def available_memory() -> int | None:
-    """Return the bytes of memory that a process can have without swapping, or None where that is not known."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    fields = dict(line.split(":", 1) for line in lines)
-    return int(fields["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in fields else None
 
 
 def gigabytes(size: int) -> str:

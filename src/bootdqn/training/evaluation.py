@@ -1,6 +1,7 @@
 """Evaluation: the heads vote, on an environment and random streams of their own, so that training never notices."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,8 +60,13 @@ def evaluate(
 
     Returns:
         What was found, or None if it was abandoned.
+
+    Raises:
+        TrainingError: The environment raised something.
     """
-    observation, _ = environment.reset(seed=int(rng.integers(2**31)))
+    blamed = partial(blamed_on, "the environment of the evaluation")
+    with blamed():
+        observation, _ = environment.reset(seed=int(rng.integers(2**31)))
     on_step(1)
     returns: list[float] = []
     lengths: list[int] = []
@@ -71,14 +77,18 @@ def evaluate(
             return None
         q = q_values(np.asarray(observation)[None])
         measures += [float(measure[0]) for measure in vote_diversity(q)]
-        observation, reward, terminated, truncated, _ = environment.step(int(vote(q, rule)[0]))
+        action = int(vote(q, rule)[0])
+        with blamed():
+            observation, given, terminated, truncated, _ = environment.step(action)
+            reward = float(given)
         on_step(len(returns) + 1)
-        total, length, steps = total + float(reward), length + 1, steps + 1
+        total, length, steps = total + reward, length + 1, steps + 1
         if terminated or truncated:
             returns.append(total)
             lengths.append(length)
             total, length = 0.0, 0
-            observation, _ = environment.reset()
+            with blamed():
+                observation, _ = environment.reset()
             on_step(len(returns) + 1)
     cut = not returns
     return Evaluation(

@@ -117,7 +117,7 @@ def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any]
 def _open_sinks(
     config: TrainConfig[Any], folder: RunFolder, loaded: Loaded | None, *, tensorboard: bool, wandb: bool
 ) -> list[Sink]:
-    sinks: list[Sink] = [TensorBoardSink(folder.path, loaded.step + 1 if loaded else 0)] if tensorboard else []
+    sinks: list[Sink] = [TensorBoardSink(folder.tensorboard, loaded.step + 1 if loaded else 0)] if tensorboard else []
     sinks += [WandbSink(folder.path, to_flat(config), _identity(folder))] if wandb else []
     return sinks
 
@@ -199,7 +199,8 @@ def _clear(folder: RunFolder, checkpoints: Checkpoints) -> None:
     """Remove what an earlier attempt at this run left behind."""
     checkpoints.remove()
     shutil.rmtree(folder.snapshots, ignore_errors=True)
-    for left_over in (folder.summary, folder.weights, folder.metrics, folder.timing):
+    events = folder.tensorboard.glob("events.out.tfevents.*")
+    for left_over in (folder.summary, folder.weights, folder.metrics, folder.timing, *events):
         left_over.unlink(missing_ok=True)
 
 

@@ -101,6 +101,7 @@ class Session:
         except FolderLostError:
             raise  # the folder is another process's: not a word goes into it
         except TrainingError as error:
+            self._lock.check()
             message = f"{error} (step {self._parts.position.step:,})"
             self._write_summary(
                 self._summary(status="failed", error=message, traceback=traceback.format_exception(error))
@@ -129,7 +130,8 @@ class Session:
         run, position = self._run, self._parts.position
         rounds = train(self._config, self._parts)
         number = 0
-        while not self._over():
+        self._evaluate_if_due()  # the last process may have ended within one
+        while not self._over:
             before, number = position.step, number + 1
             round_ = next(rounds)
             run.records.add_round(round_)
@@ -140,17 +142,23 @@ class Session:
                 self._look_at_the_clock()
             if self._saver.is_due_by_steps():
                 self._save()
+            self._evaluate_if_due()
 
+    @property
     def _over(self) -> bool:
-        """Make the evaluation that is due, and return whether the run has nothing left to do, or was asked to stop."""
+        """Whether the run has nothing left to do, or was asked to stop."""
+        return self._run.goal.over or bool(self._stop)
+
+    def _evaluate_if_due(self) -> None:
+        """Make the evaluation that is due, if one is, and write down what it found."""
         run, step = self._run, self._parts.position.step
         evaluation = run.evaluator.evaluate_if_due(step, lambda: bool(self._stop), self._show_evaluation)
         if evaluation is not None:
+            self._lock.check()  # evaluations are long
             run.records.add(evaluation)
             run.goal.add_evaluation(evaluation["mean_return"])
             self._try_to_write(run.records.flush)
             self._try_to_write(self._save_weights)
-        return run.goal.over or bool(self._stop)
 
     def _look_at_the_clock(self) -> None:
         step = self._parts.position.step
@@ -171,6 +179,7 @@ class Session:
 
     def _finish(self) -> tuple[dict[str, Any], int]:
         """Write down how the run ended; a run asked to stop is saved, one at its end needs its checkpoints no more."""
+        self._lock.check()
         run, step = self._run, self._parts.position.step
         done = run.goal.over and not run.evaluator.is_due(step)  # an evaluation that was abandoned is still due
         self._timing.write({"seconds": round(self._clock.seconds, 3), "step": step})
@@ -216,6 +225,7 @@ class Session:
         save_weights(self._folder.weights, self._parts.learner.online, self._parts.position.step)
 
     def _save_snapshot(self) -> None:
+        self._lock.check()
         step = self._parts.position.step
         save_weights(self._folder.snapshots / f"step-{step:012d}.safetensors", self._parts.learner.online, step)
 

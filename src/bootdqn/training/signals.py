@@ -1,12 +1,18 @@
-"""Stopping on request: a signal asks, the same one again insists."""
+"""Stopping on request: a signal asks, the same one again insists.
 
+SIGHUP, which comes when a terminal or an ssh session is lost, asks only: the shell and the kernel each send one.
+"""
+
+import errno
+import os
 import signal
+import termios
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InsistedError(KeyboardInterrupt):
@@ -23,8 +29,10 @@ class StopRequest:
     signal_number: int | None = None
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
-        """Note a signal; the same one a second time raises an InsistedError."""
-        if self.signal_number == number:
+        """Note a signal; the same one a second time raises an InsistedError, unless it is SIGHUP."""
+        if number == signal.SIGHUP:
+            _leave_terminal_that_is_gone()
+        elif self.signal_number == number:
             raise InsistedError(number)
         self.signal_number = self.signal_number or number
 
@@ -34,13 +42,19 @@ class StopRequest:
 
     @property
     def exit_code(self) -> int:
-        """The exit code that shells expect of a process ended by this signal: 130 for Ctrl-C, 143 for SIGTERM."""
+        """The exit code that shells expect of a process ended by this signal: 130 for Ctrl-C, 143 for SIGTERM, ..."""
         return 128 + (self.signal_number or 0)
+
+
+def heeded_signals() -> list[signal.Signals]:
+    """Return the signals that ask to stop; SIGHUP is none where it is ignored, as `nohup` wants."""
+    deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in STOP_SIGNALS if not (deaf and number == signal.SIGHUP)]
 
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Note SIGINT and SIGTERM instead of dying of them; the same one a second time raises an InsistedError at once.
+    """Note the signals to stop instead of dying of them; the same one a second time raises an InsistedError at once.
 
     One of each is one request: Ctrl-C in a terminal reaches a worker directly, and then again as its parent's SIGTERM.
     Within another `stop_on_signal` the request is that one's, so what was asked before counts, and no signal falls
@@ -54,9 +68,21 @@ def stop_on_signal() -> Iterator[StopRequest]:
     if isinstance(outer, StopRequest):
         yield outer
         return
-    before = {number: signal.signal(number, request) for number in STOP_SIGNALS}
+    before = {number: signal.signal(number, request) for number in heeded_signals()}
     try:
         yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _leave_terminal_that_is_gone() -> None:
+    """Let what is still said go nowhere if the terminal was lost: to write to it would raise before a run is saved."""
+    for stream in (1, 2):
+        try:
+            termios.tcgetattr(stream)
+        except termios.error as error:
+            if error.args[0] == errno.EIO:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream)
+                os.close(nowhere)

@@ -60,7 +60,7 @@ class Sinks:
 
 
 class TensorBoardSink:
-    """Event files in the run folder's `tensorboard`."""
+    """Event files in a folder."""
 
     name: ClassVar[str] = "TensorBoard"
 
@@ -68,7 +68,7 @@ class TensorBoardSink:
         """Write on; what an earlier process of this run wrote from `first_step` on is not shown."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first_step or None)
+        self._writer = SummaryWriter(str(folder), purge_step=first_step or None)
 
     def write(self, record: dict[str, Any]) -> None:
         """Add the numbers of a record as scalars."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_BUFFER = 2**30
+_OMP_PAUSE_SOFT = 1
 
 
 @contextmanager
@@ -40,16 +41,33 @@ def pinned_threads(threads: int) -> Iterator[None]:
     import torch
     from threadpoolctl import threadpool_limits
 
-    before = torch.get_num_threads()
+    before, flushed = torch.get_num_threads(), _flushes_denormals()
     torch.set_num_threads(threads)
-    torch.set_flush_denormal(True)
+    _flush_denormals(on=True)
     keep_freed_memory()
     try:
         with threadpool_limits(limits=threads), plain_floats_on_cuda():  # type: ignore[no-untyped-call]
             yield
     finally:
-        torch.set_flush_denormal(False)
+        _flush_denormals(on=flushed)
         torch.set_num_threads(before)
+
+
+def _flushes_denormals() -> bool:
+    """Return whether this thread flushes numbers too small to be normal to zero."""
+    return sys.float_info.min / 2 == 0
+
+
+def _flush_denormals(*, on: bool) -> None:
+    """Set the mode of this thread and of OpenMP's: those are given up, and new ones have the mode of who needs them."""
+    import torch
+    from threadpoolctl import ThreadpoolController
+
+    torch.set_flush_denormal(on)
+    for library in ThreadpoolController().select(user_api="openmp").lib_controllers:  # type: ignore[no-untyped-call]
+        give_up = getattr(library.dynlib, "omp_pause_resource_all", None)  # since OpenMP 5.0
+        if give_up is not None:
+            give_up(_OMP_PAUSE_SOFT)
 
 
 def keep_freed_memory() -> None:
