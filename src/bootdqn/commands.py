@@ -193,7 +193,7 @@ class Sweep:
     out: Path | None = None
     """Folder for the runs (None: runs/NAME); runs that are finished there are not made again."""
     workers: int | None = None
-    """Runs at a time on this machine (None: as many as its cores can hold threads of)."""
+    """Runs at a time on this machine (None: as many as its cores and memory hold)."""
     retries: int = 1
     """How often a run that fails is tried again."""
     dry_run: bool = False

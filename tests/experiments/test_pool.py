@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
-from bootdqn.experiments.conduct import cost_table, refuse_more_at_a_time_than_fit
+from bootdqn.experiments.conduct import cost_table, runs_at_a_time
 from bootdqn.experiments.cost import Cost
 from bootdqn.experiments.events import Ended, Started, Underway, split_done
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
@@ -188,16 +188,22 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
     assert "15 MiB of memory and 1.6 GiB of disk" in cost_table(runs, tmp_path, workers=9).caption
 
 
-def fitting(available, sizes, workers):
-    """Return how many workers a sweep of runs of these sizes is told to choose, or None if it is not refused."""
+def at_a_time(available, sizes, workers, cores=4):
+    """Return how many runs of these sizes are made at a time, given so many MiB."""
     runs = [planned(f"seed-{seed}", seed=seed) for seed in range(len(sizes))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bootdqn.experiments.conduct.available_memory", lambda: available and available * 2**20)
         patch.setattr("bootdqn.experiments.conduct.memory_needed", lambda _: [size * 2**20 for size in sizes])
-        try:
-            refuse_more_at_a_time_than_fit(runs, workers)
-        except UsageError as refusal:
-            return int(str(refusal).rpartition("choose --workers ")[2])
+        patch.setattr("os.cpu_count", lambda: cores)
+        return runs_at_a_time(runs, workers)
+
+
+def fitting(available, sizes, workers):
+    """Return how many workers a sweep of runs of these sizes is told to choose, or None if it is not refused."""
+    try:
+        at_a_time(available, sizes, workers)
+    except UsageError as refusal:
+        return int(str(refusal).rpartition("choose --workers ")[2])
     return None
 
 
@@ -211,6 +217,16 @@ def test_a_sweep_is_refused_where_some_runs_at_a_time_do_not_fit_and_told_how_ma
     told = fitting(available, sizes, workers)
     assert (told is None) == always_fit(workers)
     assert told is None or (always_fit(told) and not always_fit(told + 1))
+
+
+@pytest.mark.parametrize(
+    ("available", "sizes", "expected"),
+    [(100, [10] * 6, 4), (25, [10] * 6, 2), (10, [10] * 6, 1), (None, [10] * 6, 4), (100, [10] * 2, 2), (5, [10], 1)],
+)
+def test_unless_told_otherwise_a_sweep_makes_as_many_runs_at_a_time_as_cores_and_memory_hold(
+    available, sizes, expected
+):
+    assert at_a_time(available, sizes, workers=None, cores=4) == expected
 
 
 def test_a_sweep_is_not_refused_where_the_memory_is_not_known():

@@ -5,6 +5,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -42,19 +43,15 @@ def conduct(
     if not todo:
         return SweepOutcome(ended)
     todo = longest_first(todo)
-    workers = workers or default_workers(todo)
     if ray is None:
-        refuse_more_at_a_time_than_fit(todo, workers)
+        make = partial(run_all, todo, out, runs_at_a_time(todo, workers))
+    else:
+        from bootdqn.experiments.ray_runs import run_on_ray
+
+        make = partial(run_on_ray, todo, out, ray, gpus_per_run=gpus_per_run)
     display = Display(runs, ended, console)
     with shown(display, console):
-        if ray is None:
-            outcome = run_all(todo, out, workers, display.show, retries=retries, saving=saving)
-        else:
-            from bootdqn.experiments.ray_runs import run_on_ray
-
-            outcome = run_on_ray(
-                todo, out, ray, display.show, retries=retries, gpus_per_run=gpus_per_run, saving=saving
-            )
+        outcome = make(display.show, retries=retries, saving=saving)
     return SweepOutcome([*ended, *outcome.ended], outcome.stop_exit_code)
 
 
@@ -63,22 +60,28 @@ def default_workers(runs: list[PlannedRun]) -> int:
     return max(1, (os.cpu_count() or 1) // max(planned.config.run.threads for planned in runs))
 
 
-def refuse_more_at_a_time_than_fit(runs: list[PlannedRun], workers: int) -> None:
-    """Raise a UsageError if the machine has less memory than the largest `workers` of the runs need together.
+def runs_at_a_time(runs: list[PlannedRun], workers: int | None) -> int:
+    """Return `workers`, or if that is None as many as this machine's cores and memory hold.
 
     A run that does not even fit alone takes no memory: it will refuse itself, and the others are made.
+
+    Raises:
+        UsageError: The largest `workers` of the runs need more memory together than there is.
     """
-    at_a_time, available = min(workers, len(runs)), available_memory()
+    at_a_time, available = min(workers or default_workers(runs), len(runs)), available_memory()
     if at_a_time == 1 or available is None:
-        return
+        return at_a_time
     sizes = sorted((size for size in memory_needed(runs) if size <= available), reverse=True)
     needed = _at_once(sizes, at_a_time)
-    if needed > available:
-        fitting = sum(total <= available for total in itertools.accumulate(sizes))
+    if needed <= available:
+        return at_a_time
+    fitting = sum(total <= available for total in itertools.accumulate(sizes))
+    if workers is not None:
         raise UsageError(
             f"{at_a_time} runs at a time need {gigabytes(needed)} of memory, and {gigabytes(available)} are available; "
             f"choose --workers {fitting}"
         )
+    return fitting
 
 
 def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
