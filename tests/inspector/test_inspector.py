@@ -1,9 +1,11 @@
 """The inspector: every number it shows is the formulas' own, and the page answers to keys, clicks and filters."""
 
 import html
+import itertools
 import json
 import re
 import shutil
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -221,6 +223,7 @@ def test_a_snapshot_can_be_inspected_before_the_weights_are_saved(deep_sea, tmp_
 DRIVE = """
 <script>
 const told = {};
+const topAndBottom = (bar) => [bar.y.baseVal.value, bar.y.baseVal.value + bar.height.baseVal.value];
 const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));
 const step = () => Number(document.body.dataset.step);
 press("ArrowRight"); press("ArrowRight"); told.right = step();
@@ -241,6 +244,15 @@ document.querySelector('[data-filter="all"]').click();
 press("Home");
 told.bars = [...document.querySelectorAll("[data-bar]")].map((bar) => [bar.dataset.bar, Number(bar.dataset.value)]);
 told.choices = [...document.querySelectorAll("[data-choice]")].map((mark) => mark.dataset.choice);
+told.zeros = [];
+for (let i = 0; i < steps.length; i++) {
+  show(i);
+  const zero = document.querySelector("#bars [data-zero]").y1.baseVal.value;
+  const ends = [...document.querySelectorAll("[data-q]")].map(topAndBottom);
+  told.zeros.push(ends.every((pair) => pair.some((end) => Math.abs(end - zero) < 1e-3)));
+}
+told.ticks = RANGES.map(([low, high]) => roundTicks(low, high).map((tick) => tick[1]));
+told.shownTicks = [...document.querySelectorAll("#bars [data-tick]")].map((tick) => tick.dataset.tick);
 told.maps = document.querySelectorAll("#maps svg").length;
 const map = document.getElementById("map-scrub");
 map.value = 0; map.dispatchEvent(new Event("input")); told.mapStep = document.getElementById("map-step").textContent;
@@ -249,12 +261,32 @@ document.body.setAttribute("data-told", JSON.stringify(told));
 """
 
 
+RANGES = [(-0.08, 0.243), (0, 1), (-1, 3), (-8.143, 0.4), (1e-7, 3e-7), (98, 101.5), (-2e8, 7e8), (-0.0299, 0.0001)]
+RANGES += [(-1.06 * 10**k, 0.37 * 10**k) for k in (-3, -1, 0, 2, 4)]
+
+
+def assert_round(low, high, ticks):
+    """Ticks are the multiples, from low to high, of 1, 2 or 5 times a power of ten, and they are not few or many."""
+    values = [Decimal(tick) for tick in ticks]
+    assert 3 <= len(values) <= 9
+    (unit,) = {b - a for a, b in itertools.pairwise(values)}
+    assert unit.normalize().as_tuple().digits in {(1,), (2,), (5,)}
+    assert all(value % unit == 0 for value in values)
+    assert float(values[0] - unit) < low <= float(values[0])
+    assert float(values[-1]) <= high < float(values[-1] + unit)
+
+
+def driven(folder, script):
+    """Return what `script` tells of the page in `folder`."""
+    page = folder / "driven.html"
+    page.write_text((folder / "page.html").read_text().replace("</body>", script + "</body>"))
+    dom = opened(page, folder / "profile")
+    return json.loads(html.unescape(re.search(r'data-told="(.*?)"', dom).group(1)))
+
+
 def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
     inspect_run(deep_sea, tmp_path / "page.html", episodes=4)
-    page = tmp_path / "driven.html"
-    page.write_text((tmp_path / "page.html").read_text().replace("</body>", DRIVE + "</body>"))
-    dom = opened(page, tmp_path / "profile")
-    told = json.loads(html.unescape(re.search(r'data-told="(.*?)"', dom).group(1)))
+    told = driven(tmp_path, DRIVE.replace("RANGES", json.dumps(RANGES)))
     steps = data_of(tmp_path / "page.html")["steps"]
     flips = [number for number, step in enumerate(steps) if step["flip"]]
     rewards = [number for number, step in enumerate(steps) if step["reward"]]
@@ -269,8 +301,13 @@ def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
     shown = dict(told["bars"])
     assert shown == {f"{name}-{a}": first[name][a] for name in ("gain", "evoi") for a in (0, 1)}
     assert sorted(told["choices"]) == sorted(METHODS)
+    assert all(told["zeros"]), "bars begin at the line of zero"
+    assert 0 in map(float, told["shownTicks"])
+    assert len(told["shownTicks"]) >= 3
     assert told["maps"] == 3
     assert told["mapStep"] == "after 100 steps of training"
+    for (low, high), ticks in zip(RANGES, told["ticks"], strict=True):
+        assert_round(low, high, ticks)
 
 
 @pytest.mark.parametrize(("place", "step"), [("#4", 4), ("#6", 0), ("#x", 0)])

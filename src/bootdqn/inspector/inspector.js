@@ -31,29 +31,44 @@ function picture(parent, width, height) {
 
 const number = (x) => (Math.abs(x) < 1e-9 ? "0" : Math.abs(x) >= 100 ? x.toFixed(1) : Math.abs(x) < 0.01 ? x.toPrecision(2) : x.toFixed(3));
 
+function roundTicks(low, high) {
+  const most = (high - low) / 3, power = 10 ** Math.floor(Math.log10(most));
+  const unit = power * [5, 2, 1].find((m) => m * power <= most), small = unit < 1e-4 || unit >= 1e6;
+  const text = (v) => (small ? String(Number(v.toPrecision(10))) : v.toFixed(Math.max(0, -Math.floor(Math.log10(unit) + 1e-9))));
+  const first = Math.ceil(low / unit), count = Math.floor(high / unit) - first + 1;
+  return Array.from({ length: count }, (_, k) => [(first + k) * unit, text((first + k) * unit)]);
+}
+
+const PLOT = { width: 820, left: 52 };
+
+function drawAxis(svg, values, top, bottom) {
+  let low = Math.min(...values), high = Math.max(...values);
+  if (low > 0 && (low < 0.5 * high || low === high)) low = 0;
+  if (high < 0 && (high > 0.5 * low || low === high)) high = 0;
+  const pad = 0.06 * (high - low || 1);
+  low -= pad; high += pad;
+  const y = (v) => top + (bottom - top) * (high - v) / (high - low);
+  const hasZero = low <= 0 && high >= 0;
+  roundTicks(low, high).forEach(([value, text]) => {
+    element(svg, "line", { x1: PLOT.left, x2: PLOT.width, y1: y(value), y2: y(value), stroke: "#8883" });
+    element(svg, "text", { x: PLOT.left - 6, y: y(value) + 4, "text-anchor": "end", "data-tick": text }, text);
+  });
+  if (hasZero) element(svg, "line", { x1: PLOT.left, x2: PLOT.width, y1: y(0), y2: y(0), stroke: "currentColor", "stroke-width": 1, "data-zero": "" });
+  return { y, floor: hasZero ? 0 : low };
+}
+
 function drawBars(step) {
-  const width = 820, height = 340, left = 52, bottom = 74, top = 14;
+  const { width, left } = PLOT, height = 340, bottom = 74, top = 14;
   const svg = picture(byId("bars"), width, height);
   const own = step.q[step.head], count = own.length;
   const withGain = own.map((q, a) => q + step.gain[a]), withEvoi = own.map((q, a) => q + step.evoi[a]);
-  const everything = [...step.q.flat(), ...withGain, ...withEvoi];
-  let low = Math.min(...everything), high = Math.max(...everything);
-  if (low > 0 && low < 0.5 * high) low = 0;
-  const pad = 0.06 * (high - low || 1);
-  low -= pad; high += pad;
-  const y = (v) => top + (height - top - bottom) * (high - v) / (high - low);
+  const { y, floor } = drawAxis(svg, [...step.q.flat(), ...withGain, ...withEvoi], top, height - bottom);
   const slot = (width - left - 8) / count, bar = Math.min(34, slot * 0.36);
-  for (let k = 0; k <= 4; k++) {
-    const value = low + (high - low) * k / 4;
-    element(svg, "line", { x1: left, x2: width, y1: y(value), y2: y(value), stroke: "#8883" });
-    element(svg, "text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, number(value));
-  }
   for (let a = 0; a < count; a++) {
-    const centre = left + slot * (a + 0.5), base = Math.max(low, Math.min(0, high));
-    const floor = low <= 0 && high >= 0 ? base : low;
+    const centre = left + slot * (a + 0.5);
     [["gain", withGain, -1], ["evoi", withEvoi, 1]].forEach(([name, sum, side]) => {
       const x = centre + side * (bar / 2 + 1) - bar / 2;
-      element(svg, "rect", { x, width: bar, y: Math.min(y(own[a]), y(floor)), height: Math.abs(y(own[a]) - y(floor)), fill: data.colours.q });
+      element(svg, "rect", { x, width: bar, y: Math.min(y(own[a]), y(floor)), height: Math.abs(y(own[a]) - y(floor)), fill: data.colours.q, "data-q": a });
       element(svg, "rect", { x, width: bar, y: Math.min(y(sum[a]), y(own[a])), height: Math.max(0.5, Math.abs(y(sum[a]) - y(own[a]))), fill: data.colours[name], "data-bar": `${name}-${a}`, "data-value": name === "gain" ? step.gain[a] : step.evoi[a] });
     });
     step.q.forEach((head, k) => element(svg, "circle", { cx: centre, cy: y(head[a]), r: k === step.head ? 4 : 2.4, fill: "currentColor", opacity: k === step.head ? 1 : 0.45 }));
