@@ -223,6 +223,7 @@ def test_a_snapshot_can_be_inspected_before_the_weights_are_saved(deep_sea, tmp_
 DRIVE = """
 <script>
 const told = {};
+const captions = () => [...document.querySelectorAll("#maps h2, #maps h3")].map((title) => title.textContent);
 const topAndBottom = (bar) => [bar.y.baseVal.value, bar.y.baseVal.value + bar.height.baseVal.value];
 const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));
 const step = () => Number(document.body.dataset.step);
@@ -253,9 +254,10 @@ for (let i = 0; i < steps.length; i++) {
 }
 told.ticks = RANGES.map(([low, high]) => roundTicks(low, high).map((tick) => tick[1]));
 told.shownTicks = [...document.querySelectorAll("#bars [data-tick]")].map((tick) => tick.dataset.tick);
+told.mapsAtFirst = captions();
 told.maps = document.querySelectorAll("#maps svg").length;
 const map = document.getElementById("map-scrub");
-map.value = 0; map.dispatchEvent(new Event("input")); told.mapStep = document.getElementById("map-step").textContent;
+map.value = 3; map.dispatchEvent(new Event("input")); told.mapsAtLast = captions();
 document.body.setAttribute("data-told", JSON.stringify(told));
 </script>
 """
@@ -285,7 +287,7 @@ def driven(folder, script):
 
 
 def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
-    inspect_run(deep_sea, tmp_path / "page.html", episodes=4)
+    inspect_run(deep_sea, tmp_path / "page.html", episodes=4, checkpoint="200")
     told = driven(tmp_path, DRIVE.replace("RANGES", json.dumps(RANGES)))
     steps = data_of(tmp_path / "page.html")["steps"]
     flips = [number for number, step in enumerate(steps) if step["flip"]]
@@ -305,7 +307,14 @@ def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
     assert 0 in map(float, told["shownTicks"])
     assert len(told["shownTicks"]) >= 3
     assert told["maps"] == 3
-    assert told["mapStep"] == "after 100 steps of training"
+    assert (
+        told["mapsAtFirst"][0] == "The grid from above, after 200 steps of training, with the weights inspected above"
+    )
+    assert told["mapsAtLast"][0] == "The grid from above, after 600 steps of training"
+    for step, titles in ((200, told["mapsAtFirst"]), (600, told["mapsAtLast"])):
+        assert titles[1] == f"visits, 200 episodes of the agent after {step} steps"
+        assert titles[2].startswith(f"largest EVOI after {step} steps (darkest: ")
+        assert titles[3] == f"heads after {step} steps that want right (green) or left (pink)"
     for (low, high), ticks in zip(RANGES, told["ticks"], strict=True):
         assert_round(low, high, ticks)
 

@@ -168,7 +168,8 @@ function play() {
 
 function drawMaps(index) {
   const maps = data.maps[index], size = data.size;
-  byId("map-step").textContent = `after ${maps.step.toLocaleString("en")} steps of training`;
+  const when = `after ${maps.step.toLocaleString("en")} steps`, inspected = maps.step === data.weightsStep;
+  byId("map-step").textContent = `${when} of training${inspected ? ", with the weights inspected above" : ""}`;
   const largest = (grid) => Math.max(...grid.flat(), 1e-12);
   const blues = (t) => `rgba(0,114,178,${(0.06 + 0.94 * t).toFixed(3)})`, reds = (t) => `rgba(213,94,0,${(0.06 + 0.94 * t).toFixed(3)})`;
   const between = (t) => (t >= 0.5 ? `rgba(0,158,115,${(2 * t - 1).toFixed(3)})` : `rgba(204,121,167,${(1 - 2 * t).toFixed(3)})`);
@@ -177,20 +178,22 @@ function drawMaps(index) {
   drawGrid(byId("map-visits"), size, reachable((r, c) => blues(Math.sqrt(maps.visits[r][c] / most))));
   drawGrid(byId("map-evoi"), size, reachable((r, c) => reds(maps.evoi[r][c] / highest)));
   drawGrid(byId("map-votes"), size, reachable((r, c) => between(maps.votes[r][c])));
-  byId("map-evoi-title").textContent = `largest EVOI (darkest: ${number(highest)})`;
+  byId("map-visits-title").textContent = `visits, 200 episodes of the agent ${when}`;
+  byId("map-evoi-title").textContent = `largest EVOI ${when} (darkest: ${number(highest)})`;
+  byId("map-votes-title").textContent = `heads ${when} that want right (green) or left (pink)`;
 }
 
 function setUpMaps() {
   if (!data.maps.length) return;
   byId("maps").innerHTML = `<h2>The grid from above, <span id="map-step"></span></h2><input id="map-scrub" type="range" min="0" aria-label="snapshot">
-    <div class="grids"><div><h3>visits, 200 episodes of this agent</h3><div id="map-visits"></div></div><div><h3 id="map-evoi-title"></h3><div id="map-evoi"></div></div>
-    <div><h3>heads that want right (green) or left (pink)</h3><div id="map-votes"></div></div></div>`;
-  const scrub = byId("map-scrub");
+    <div class="grids"><div><h3 id="map-visits-title"></h3><div id="map-visits"></div></div><div><h3 id="map-evoi-title"></h3><div id="map-evoi"></div></div>
+    <div><h3 id="map-votes-title"></h3><div id="map-votes"></div></div></div>`;
+  const scrub = byId("map-scrub"), inspected = data.maps.findIndex((one) => one.step === data.weightsStep);
   scrub.max = data.maps.length - 1;
-  scrub.value = data.maps.length - 1;
+  scrub.value = inspected;
   scrub.hidden = data.maps.length < 2;
   scrub.addEventListener("input", () => drawMaps(Number(scrub.value)));
-  drawMaps(data.maps.length - 1);
+  drawMaps(inspected);
 }
 
 byId("title").textContent = `${data.title}: why it chose that action`;
