@@ -2,9 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const steps = data.steps;
 const byId = (id) => document.getElementById(id);
-const NAMES = { BootDQN: "greedy", "BootDQN-UCB": "ucb", "BootDQN-Gain": "gain", "BootDQN-EVOI": "evoi", vote: "vote" };
-const SHAPES = { greedy: "●", ucb: "■", gain: "▲", evoi: "◆", vote: "✚" };
-const colourOf = (method) => data.colours[NAMES[method]] || "#888888";
+const SHAPES = ["●", "■", "▲", "◆", "✚", "★"];
 let now = 0, timer = null, filter = "all";
 
 const top20 = new Set(steps.map((s, i) => [Math.max(...s.evoi), i]).sort((a, b) => b[0] - a[0]).slice(0, 20).map((p) => p[1]));
@@ -29,7 +27,7 @@ function picture(parent, width, height) {
   return element(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
 }
 
-const number = (x) => (Math.abs(x) < 1e-9 ? "0" : Math.abs(x) >= 100 ? x.toFixed(1) : Math.abs(x) < 0.01 ? x.toPrecision(2) : x.toFixed(3));
+const number = (x) => (Number.isInteger(x) ? String(x) : Math.abs(x) < 1e-9 ? "0" : Math.abs(x) >= 100 ? x.toFixed(1) : Math.abs(x) < 0.01 ? x.toPrecision(2) : x.toFixed(3));
 
 function roundTicks(low, high) {
   const most = (high - low) / 3, power = 10 ** Math.floor(Math.log10(most));
@@ -64,6 +62,7 @@ function drawBars(step) {
   const withGain = own.map((q, a) => q + step.gain[a]), withEvoi = own.map((q, a) => q + step.evoi[a]);
   const { y, floor } = drawAxis(svg, [...step.q.flat(), ...withGain, ...withEvoi], top, height - bottom);
   const slot = (width - left - 8) / count, bar = Math.min(34, slot * 0.36);
+  const gap = Math.min(13, slot / data.methods.length);
   for (let a = 0; a < count; a++) {
     const centre = left + slot * (a + 0.5);
     [["gain", withGain, -1], ["evoi", withEvoi, 1]].forEach(([name, sum, side]) => {
@@ -77,10 +76,25 @@ function drawBars(step) {
     const label = element(svg, "text", { x: centre, y: height - bottom + 18, "text-anchor": count > 8 ? "end" : "middle", "font-weight": done ? "700" : "400", transform: count > 8 ? `rotate(-35 ${centre} ${height - bottom + 18})` : "" }, step.names[a]);
     if (done) label.style.fill = "#d55e00";
     data.methods.forEach((method, m) => {
-      if (step.choices[m] === a) element(svg, "text", { x: centre - 26 + 13 * m, y: height - 8, "text-anchor": "middle", style: `fill:${colourOf(method)};font-size:14px`, "data-choice": method }, SHAPES[NAMES[method]]);
+      const x = centre + gap * (m - (data.methods.length - 1) / 2);
+      if (step.choices[m] === a) element(svg, "text", { x, y: height - 8, "text-anchor": "middle", style: `fill:${method.colour};font-size:${Math.min(14, gap + 3)}px`, "data-choice": method.name, "data-action": a }, SHAPES[m]);
     });
   }
   [["gain", withGain], ["evoi", withEvoi]].forEach(([name, sum]) => element(svg, "line", { x1: left, x2: width, y1: y(Math.max(...sum)), y2: y(Math.max(...sum)), stroke: data.colours[name], "stroke-dasharray": "5 4" }));
+}
+
+function drawScores(step) {
+  if (!data.scoreTitle) return;
+  const { width, left } = PLOT, height = 150, top = 34, bottom = 142;
+  const svg = picture(byId("scores"), width, height), scores = step.scores.map(Number), finite = scores.filter(Number.isFinite);
+  element(svg, "text", { x: left, y: 11, id: "score-title" }, data.scoreTitle);
+  const { y, floor } = drawAxis(svg, data.scoresFromZero || !finite.length ? [0, ...finite] : finite, top, bottom);
+  const slot = (width - left - 8) / scores.length, bar = Math.min(34, slot * 0.36);
+  scores.forEach((score, a) => {
+    const centre = left + slot * (a + 0.5), end = Number.isFinite(score) ? y(score) : y(floor), done = a === step.action;
+    element(svg, "rect", { x: centre - bar / 2, width: bar, y: Math.min(end, y(floor)), height: Math.abs(end - y(floor)), fill: data.colours.scores, opacity: done ? 1 : 0.55, "data-score": a, "data-value": score });
+    element(svg, "text", { x: centre, y: Math.min(end, y(floor)) - 4, "text-anchor": "middle", "font-weight": done ? "700" : "400" }, Number.isFinite(score) ? number(score) : String(score).replace("Infinity", "∞"));
+  });
 }
 
 function drawScene(step) {
@@ -102,9 +116,9 @@ function drawGrid(parent, size, colour, mark) {
 }
 
 function drawFacts(step) {
-  const rows = [["step", `${now}`], ["episode", `${step.episode + 1}`], ["active head", `${step.head}`], ["done", step.names[step.action]],
+  const rows = [["step", `${now}`], ["episode", `${step.episode + 1}`], ...(data.followsHead ? [["active head", `${step.head}`]] : [["active head", "none"], ["head of the bars", `${step.head}`]]), ["done", step.names[step.action]],
     ["reward", number(step.reward)], ["largest EVOI", number(Math.max(...step.evoi))], ["disagreement", `${number(step.disagreement)} nats`]];
-  data.methods.forEach((method, m) => rows.push([`${SHAPES[NAMES[method]]} ${method}`, step.names[step.choices[m]]]));
+  data.methods.forEach((method, m) => rows.push([`${SHAPES[m]} ${method.name}`, step.names[step.choices[m]]]));
   byId("facts").replaceChildren(...rows.map(([name, value]) => {
     const row = document.createElement("tr");
     [name, value].forEach((text) => { const cell = document.createElement("td"); cell.textContent = text; row.appendChild(cell); });
@@ -139,7 +153,7 @@ function drawTimeline() {
 function show(i) {
   now = Math.max(0, Math.min(steps.length - 1, i));
   const step = steps[now];
-  drawScene(step); drawBars(step); drawFacts(step);
+  drawScene(step); drawBars(step); drawScores(step); drawFacts(step);
   byId("flip").textContent = step.flip || "";
   byId("flip").className = step.flip ? "on" : "";
   byId("scrub").value = now;
@@ -198,7 +212,8 @@ function setUpMaps() {
 
 byId("title").textContent = `${data.title}: why it chose that action`;
 byId("about").textContent = `Strategy ${data.strategy}; ${steps[0].q.length} heads; bars: Q, ${data.bars}; weights after ${data.weightsStep.toLocaleString("en")} steps.`;
-byId("legend").textContent = `Grey bars: Q of the active head; on top its gain (green) and EVOI (orange), dashed at their highest. Dots: every head, the active one larger; line: their mean. ${data.methods.map((m) => `${SHAPES[NAMES[m]]} ${m}`).join(", ")}.`;
+const HEAD = data.followsHead ? "the active head" : "one head, which BootDQN, BootDQN-Gain and BootDQN-EVOI would follow";
+byId("legend").textContent = `Grey bars: Q of ${HEAD}; on top its gain (green) and EVOI (orange), dashed at their highest. Dots: every head, ${data.followsHead ? "the active one" : "that one"} larger; line: their mean. ${data.methods.map((method, m) => `${SHAPES[m]} ${method.name}`).join(", ")}.`;
 byId("scrub").max = steps.length - 1;
 byId("scrub").addEventListener("input", (event) => show(Number(event.target.value)));
 byId("play").addEventListener("click", play);
