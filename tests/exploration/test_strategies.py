@@ -1,6 +1,7 @@
 """The strategies: what they score and choose, whose head they follow, and how they refuse a bad head."""
 
 import dataclasses
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 import bootdqn
 import reference.exploration as reference
 from bootdqn import Boltzmann, Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, ucb
-from bootdqn.exploration.strategies import STRATEGIES, of_head
+from bootdqn.exploration.strategies import STRATEGIES, follows_head, of_head, parse_strategy
+from bootdqn.exploration.voting import VoteRule
 from reference.libraries import JAX, LIBRARIES, NUMPY, STRICT, TORCH
 from reference.q_values import BATCHES, assert_every_state, coarse_q, exact_q, exact_q_with_heads
 
@@ -120,6 +122,44 @@ def test_a_strategy_of_the_whole_ensemble_asks_no_head(strategy):
     scores = [strategy.scores(q, head) for head in (0, 3, np.array([1, 2, 0]))]
     np.testing.assert_array_equal(scores[0], scores[1])
     np.testing.assert_array_equal(scores[0], scores[2])
+
+
+@pytest.mark.parametrize(
+    ("text", "follows"),
+    [(text, True) for text in ("greedy", "gain", "gain:scale=0", "evoi", "evoi:reduce=sum", "boltzmann")]
+    + [(text, False) for text in ("ucb", "ucb:scale=0", "ids", *(f"vote:rule={rule}" for rule in get_args(VoteRule)))],
+)
+def test_who_follows_a_head_is_known(text, follows):
+    assert follows_head(parse_strategy(text)) is follows
+
+
+@dataclasses.dataclass(frozen=True)
+class Own:
+    """A strategy of a user's own that inherits nothing and listens to its head only now and then."""
+
+    share: float = 1.0
+    """How much the active head counts."""
+    most: float = np.inf
+    """Up to what difference between heads it counts."""
+    by_rule: bool = False
+    """Whether only the choice looks at the head, not the scores."""
+
+    def scores(self, q, head):
+        near = (np.ptp(q, axis=-2) < self.most) & (not self.by_rule)
+        return np.where(near, self.share * of_head(q, head), 0) + q.max(axis=-2)
+
+    def select(self, q, head, rng=None):
+        values = of_head(q, head) if self.by_rule else self.scores(q, head) + rng.random()
+        return np.argmax(values, axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "follows"),
+    [(Own(), True), (Own(share=0), False), (Own(most=0.05), True), (Own(most=0), False), (Own(by_rule=True), True)],
+    ids=str,
+)
+def test_it_is_found_out_whether_an_own_strategy_follows_a_head(strategy, follows):
+    assert follows_head(strategy) is follows
 
 
 @every(EVERY)

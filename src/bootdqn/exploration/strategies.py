@@ -187,6 +187,27 @@ ADDED: dict[str, type[Strategy]] = {}
 """The strategies of the user's own by their names; `registry` adds to them."""
 
 
+def follows_head(strategy: Strategy) -> bool:
+    """Return whether the active head matters to `strategy`; if not, the ensemble acts as one, as in `ucb`.
+
+    It is tried with every head on random Q-values of many sizes, so that strategies of users need not say it.
+    """
+    rng, num_heads = np.random.default_rng(0), 10
+    sizes = 10 ** rng.uniform(-3, 3, size=(200, 1, 1))
+    q = (sizes * rng.normal(size=(200, num_heads, 4))).astype(np.float32)
+
+    def answers(head: int) -> tuple[Array, Array]:
+        heads = np.full(len(q), head)
+        return strategy.scores(q, heads), strategy.select(q, heads, np.random.default_rng(0))
+
+    scores, actions = answers(0)
+    others = (answers(head) for head in range(1, num_heads))
+    return any(
+        not np.array_equal(scores, other, equal_nan=True) or not np.array_equal(actions, chosen)
+        for other, chosen in others
+    )
+
+
 def of_head(values: Array, head: int | Array) -> Array:
     """Return the row (..., A) of `values` (..., K, A) that belongs to `head`, an int or an integer array (...).
 

@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bootdqn.common.algorithms import algorithm
+from bootdqn.common.specs import Array
 from bootdqn.inspector.recording import Recording, Step
+from bootdqn.inspector.words import score_title
 
 
 def draw_step(recording: Recording, number: int) -> Figure:
@@ -17,10 +19,15 @@ def draw_step(recording: Recording, number: int) -> Figure:
     with mpl.rc_context(
         {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none"}
     ):
-        figure = Figure(figsize=(9, 3.8), layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=(1, 2.2))
-        _show(left, step, recording)
-        _bars(right, step, recording)
+        scores_below = not recording.scores_are_in_the_bars
+        figure = Figure(figsize=(9, 5.2 if scores_below else 3.8), layout="constrained")
+        grid = figure.add_gridspec(
+            2 if scores_below else 1, 2, width_ratios=(1, 2.2), height_ratios=(3, 1.2)[: 1 + scores_below]
+        )
+        _show(figure.add_subplot(grid[0, 0]), step, recording)
+        _bars(figure.add_subplot(grid[0, 1]), step, recording)
+        if scores_below:
+            _scores(figure.add_subplot(grid[1, 1]), step, recording)
         return figure
 
 
@@ -45,22 +52,55 @@ def _show(axes: Axes, step: Step, recording: Recording) -> None:
 def _bars(axes: Axes, step: Step, recording: Recording) -> None:
     found = recording.opinions(step)
     x = np.arange(len(step.names))
-    low = float(step.q.min())
-    high = float(max(step.q.max(), (found.own + found.gain).max(), (found.own + found.evoi).max()))
-    if 0 < low < high / 2:
-        low = 0.0
-    floor = 0.0 if low <= 0 <= high else low
+    floor = _scale(axes, np.concatenate([step.q.ravel(), found.own + found.gain, found.own + found.evoi]))
     colours = {"gain": algorithm("gain").colour, "EVOI": algorithm("evoi:reduce=sum").colour}
     for (label, extra), shift in zip((("gain", found.gain), ("EVOI", found.evoi)), (-0.2, 0.2), strict=True):
-        label_of_q = "Q of the head" if shift < 0 else None
+        label_of_q = f"Q of head {step.head}" if shift < 0 else None
         axes.bar(x + shift, found.own - floor, 0.36, bottom=floor, color="#b8c4d6", label=label_of_q)
         axes.bar(x + shift, extra, 0.36, bottom=found.own, color=colours[label], label=label)
         axes.axhline(float((found.own + extra).max()), color=colours[label], linestyle="--", linewidth=1)
     for values in step.q:
         axes.scatter(x, values, s=9, color="black", alpha=0.5, zorder=3)
-    axes.set_xticks(x, step.names, rotation=45 if len(x) > 6 else 0, ha="right" if len(x) > 6 else "center", fontsize=8)
-    axes.get_xticklabels()[step.action].set_fontweight("bold")
-    axes.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
+    _name_actions(axes, step)
     axes.set_ylabel("value")
-    axes.set_title(f"head {step.head} did {step.names[step.action]}", fontsize=9)
+    who = f"head {step.head}" if recording.follows_head else recording.strategy_text
+    axes.set_title(f"{who} did {step.names[step.action]}", fontsize=9)
     axes.figure.legend(loc="outside upper right", ncols=3, frameon=False, fontsize=8)
+
+
+def _scores(axes: Axes, step: Step, recording: Recording) -> None:
+    """Draw the numbers by which the strategy chose; an infinite one has no bar."""
+    numbers = recording.deciding(step)
+    finite = np.isfinite(numbers)
+    from_zero = recording.scores_begin_at_zero or not finite.any()
+    floor = _scale(axes, np.concatenate([numbers[finite], np.zeros(int(from_zero))]), margin=0.22)
+    heights = np.where(finite, numbers - floor, 0.0)
+    colour = algorithm(recording.strategy_text).colour
+    bars = axes.bar(np.arange(len(numbers)), heights, 0.4, bottom=floor, color=colour)
+    axes.bar_label(bars, [f"{number:.3g}" for number in numbers], fontsize=6 if len(numbers) > 6 else 8)
+    _name_actions(axes, step)
+    axes.set_title(score_title(recording), fontsize=9)
+
+
+def _name_actions(axes: Axes, step: Step) -> None:
+    many = len(step.names) > 6
+    axes.set_xticks(
+        np.arange(len(step.names)), step.names, rotation=45 if many else 0, ha="right" if many else "center", fontsize=8
+    )
+    axes.get_xticklabels()[step.action].set_fontweight("bold")
+    axes.set_xlim(-0.6, len(step.names) - 0.4)
+
+
+def _scale(axes: Axes, values: Array, margin: float = 0.08) -> float:
+    """Fit the axis to `values`, with a line at zero if that is near, and return where bars begin: there, or below."""
+    low, high = float(values.min()), float(values.max())
+    if low > 0 and (low < high / 2 or low == high):
+        low = 0.0
+    if high < 0 and (high > low / 2 or low == high):
+        high = 0.0
+    room = margin * (high - low or 1)
+    axes.set_ylim(low - room, high + room)
+    if low <= 0 <= high:
+        axes.axhline(0, color="black", linewidth=0.8)
+        return 0.0
+    return low - room

@@ -9,6 +9,7 @@ from bootdqn.inspector.figure import draw_step, save
 from bootdqn.inspector.maps import deep_sea_maps
 from bootdqn.inspector.page import write_page
 from bootdqn.inspector.recording import Player, find_weights
+from bootdqn.inspector.words import summary
 
 
 def inspect_run(
@@ -41,7 +42,5 @@ def inspect_run(
     maps = []
     if isinstance(player.config.env, DeepSeaConfig):
         maps = deep_sea_maps(path, strategy, seed, weights)
-    flips = sum(recording.flip(one) for one in recording.steps)
     page = write_page(recording, maps, out)
-    cause = "by the draw of an action" if recording.drawn else "by information"
-    return f"{len(recording.steps)} steps, {flips} of them changed {cause}. Open {page} in a browser.{without}"
+    return f"{summary(recording)} Open {page} in a browser.{without}"

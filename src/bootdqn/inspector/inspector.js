@@ -2,9 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const steps = data.steps;
 const byId = (id) => document.getElementById(id);
-const NAMES = { BootDQN: "greedy", "BootDQN-UCB": "ucb", "BootDQN-Gain": "gain", "BootDQN-EVOI": "evoi", vote: "vote" };
-const SHAPES = { greedy: "●", ucb: "■", gain: "▲", evoi: "◆", vote: "✚" };
-const colourOf = (method) => data.colours[NAMES[method]] || "#888888";
+const SHAPES = ["●", "■", "▲", "◆", "✚", "★"];
 let now = 0, timer = null, filter = "all";
 
 const top20 = new Set(steps.map((s, i) => [Math.max(...s.evoi), i]).sort((a, b) => b[0] - a[0]).slice(0, 20).map((p) => p[1]));
@@ -29,31 +27,47 @@ function picture(parent, width, height) {
   return element(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
 }
 
-const number = (x) => (Math.abs(x) < 1e-9 ? "0" : Math.abs(x) >= 100 ? x.toFixed(1) : Math.abs(x) < 0.01 ? x.toPrecision(2) : x.toFixed(3));
+const number = (x) => (Number.isInteger(x) ? String(x) : Math.abs(x) < 1e-9 ? "0" : Math.abs(x) >= 100 ? x.toFixed(1) : Math.abs(x) < 0.01 ? x.toPrecision(2) : x.toFixed(3));
+
+function roundTicks(low, high) {
+  const most = (high - low) / 3, power = 10 ** Math.floor(Math.log10(most));
+  const unit = power * [5, 2, 1].find((m) => m * power <= most), small = unit < 1e-4 || unit >= 1e6;
+  const text = (v) => (small ? String(Number(v.toPrecision(10))) : v.toFixed(Math.max(0, -Math.floor(Math.log10(unit) + 1e-9))));
+  const first = Math.ceil(low / unit), count = Math.floor(high / unit) - first + 1;
+  return Array.from({ length: count }, (_, k) => [(first + k) * unit, text((first + k) * unit)]);
+}
+
+const PLOT = { width: 820, left: 52 };
+
+function drawAxis(svg, values, top, bottom) {
+  let low = Math.min(...values), high = Math.max(...values);
+  if (low > 0 && (low < 0.5 * high || low === high)) low = 0;
+  if (high < 0 && (high > 0.5 * low || low === high)) high = 0;
+  const pad = 0.06 * (high - low || 1);
+  low -= pad; high += pad;
+  const y = (v) => top + (bottom - top) * (high - v) / (high - low);
+  const hasZero = low <= 0 && high >= 0;
+  roundTicks(low, high).forEach(([value, text]) => {
+    element(svg, "line", { x1: PLOT.left, x2: PLOT.width, y1: y(value), y2: y(value), stroke: "#8883" });
+    element(svg, "text", { x: PLOT.left - 6, y: y(value) + 4, "text-anchor": "end", "data-tick": text }, text);
+  });
+  if (hasZero) element(svg, "line", { x1: PLOT.left, x2: PLOT.width, y1: y(0), y2: y(0), stroke: "currentColor", "stroke-width": 1, "data-zero": "" });
+  return { y, floor: hasZero ? 0 : low };
+}
 
 function drawBars(step) {
-  const width = 820, height = 340, left = 52, bottom = 74, top = 14;
+  const { width, left } = PLOT, height = 340, bottom = 74, top = 14;
   const svg = picture(byId("bars"), width, height);
   const own = step.q[step.head], count = own.length;
   const withGain = own.map((q, a) => q + step.gain[a]), withEvoi = own.map((q, a) => q + step.evoi[a]);
-  const everything = [...step.q.flat(), ...withGain, ...withEvoi];
-  let low = Math.min(...everything), high = Math.max(...everything);
-  if (low > 0 && low < 0.5 * high) low = 0;
-  const pad = 0.06 * (high - low || 1);
-  low -= pad; high += pad;
-  const y = (v) => top + (height - top - bottom) * (high - v) / (high - low);
+  const { y, floor } = drawAxis(svg, [...step.q.flat(), ...withGain, ...withEvoi], top, height - bottom);
   const slot = (width - left - 8) / count, bar = Math.min(34, slot * 0.36);
-  for (let k = 0; k <= 4; k++) {
-    const value = low + (high - low) * k / 4;
-    element(svg, "line", { x1: left, x2: width, y1: y(value), y2: y(value), stroke: "#8883" });
-    element(svg, "text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, number(value));
-  }
+  const gap = Math.min(13, slot / data.methods.length);
   for (let a = 0; a < count; a++) {
-    const centre = left + slot * (a + 0.5), base = Math.max(low, Math.min(0, high));
-    const floor = low <= 0 && high >= 0 ? base : low;
+    const centre = left + slot * (a + 0.5);
     [["gain", withGain, -1], ["evoi", withEvoi, 1]].forEach(([name, sum, side]) => {
       const x = centre + side * (bar / 2 + 1) - bar / 2;
-      element(svg, "rect", { x, width: bar, y: Math.min(y(own[a]), y(floor)), height: Math.abs(y(own[a]) - y(floor)), fill: data.colours.q });
+      element(svg, "rect", { x, width: bar, y: Math.min(y(own[a]), y(floor)), height: Math.abs(y(own[a]) - y(floor)), fill: data.colours.q, "data-q": a });
       element(svg, "rect", { x, width: bar, y: Math.min(y(sum[a]), y(own[a])), height: Math.max(0.5, Math.abs(y(sum[a]) - y(own[a]))), fill: data.colours[name], "data-bar": `${name}-${a}`, "data-value": name === "gain" ? step.gain[a] : step.evoi[a] });
     });
     step.q.forEach((head, k) => element(svg, "circle", { cx: centre, cy: y(head[a]), r: k === step.head ? 4 : 2.4, fill: "currentColor", opacity: k === step.head ? 1 : 0.45 }));
@@ -62,10 +76,25 @@ function drawBars(step) {
     const label = element(svg, "text", { x: centre, y: height - bottom + 18, "text-anchor": count > 8 ? "end" : "middle", "font-weight": done ? "700" : "400", transform: count > 8 ? `rotate(-35 ${centre} ${height - bottom + 18})` : "" }, step.names[a]);
     if (done) label.style.fill = "#d55e00";
     data.methods.forEach((method, m) => {
-      if (step.choices[m] === a) element(svg, "text", { x: centre - 26 + 13 * m, y: height - 8, "text-anchor": "middle", style: `fill:${colourOf(method)};font-size:14px`, "data-choice": method }, SHAPES[NAMES[method]]);
+      const x = centre + gap * (m - (data.methods.length - 1) / 2);
+      if (step.choices[m] === a) element(svg, "text", { x, y: height - 8, "text-anchor": "middle", style: `fill:${method.colour};font-size:${Math.min(14, gap + 3)}px`, "data-choice": method.name, "data-action": a }, SHAPES[m]);
     });
   }
   [["gain", withGain], ["evoi", withEvoi]].forEach(([name, sum]) => element(svg, "line", { x1: left, x2: width, y1: y(Math.max(...sum)), y2: y(Math.max(...sum)), stroke: data.colours[name], "stroke-dasharray": "5 4" }));
+}
+
+function drawScores(step) {
+  if (!data.scoreTitle) return;
+  const { width, left } = PLOT, height = 150, top = 34, bottom = 142;
+  const svg = picture(byId("scores"), width, height), scores = step.scores.map(Number), finite = scores.filter(Number.isFinite);
+  element(svg, "text", { x: left, y: 11, id: "score-title" }, data.scoreTitle);
+  const { y, floor } = drawAxis(svg, data.scoresFromZero || !finite.length ? [0, ...finite] : finite, top, bottom);
+  const slot = (width - left - 8) / scores.length, bar = Math.min(34, slot * 0.36);
+  scores.forEach((score, a) => {
+    const centre = left + slot * (a + 0.5), end = Number.isFinite(score) ? y(score) : y(floor), done = a === step.action;
+    element(svg, "rect", { x: centre - bar / 2, width: bar, y: Math.min(end, y(floor)), height: Math.abs(end - y(floor)), fill: data.colours.scores, opacity: done ? 1 : 0.55, "data-score": a, "data-value": score });
+    element(svg, "text", { x: centre, y: Math.min(end, y(floor)) - 4, "text-anchor": "middle", "font-weight": done ? "700" : "400" }, Number.isFinite(score) ? number(score) : String(score).replace("Infinity", "∞"));
+  });
 }
 
 function drawScene(step) {
@@ -87,9 +116,9 @@ function drawGrid(parent, size, colour, mark) {
 }
 
 function drawFacts(step) {
-  const rows = [["step", `${now}`], ["episode", `${step.episode + 1}`], ["active head", `${step.head}`], ["done", step.names[step.action]],
+  const rows = [["step", `${now}`], ["episode", `${step.episode + 1}`], ...(data.followsHead ? [["active head", `${step.head}`]] : [["active head", "none"], ["head of the bars", `${step.head}`]]), ["done", step.names[step.action]],
     ["reward", number(step.reward)], ["largest EVOI", number(Math.max(...step.evoi))], ["disagreement", `${number(step.disagreement)} nats`]];
-  data.methods.forEach((method, m) => rows.push([`${SHAPES[NAMES[method]]} ${method}`, step.names[step.choices[m]]]));
+  data.methods.forEach((method, m) => rows.push([`${SHAPES[m]} ${method.name}`, step.names[step.choices[m]]]));
   byId("facts").replaceChildren(...rows.map(([name, value]) => {
     const row = document.createElement("tr");
     [name, value].forEach((text) => { const cell = document.createElement("td"); cell.textContent = text; row.appendChild(cell); });
@@ -124,7 +153,7 @@ function drawTimeline() {
 function show(i) {
   now = Math.max(0, Math.min(steps.length - 1, i));
   const step = steps[now];
-  drawScene(step); drawBars(step); drawFacts(step);
+  drawScene(step); drawBars(step); drawScores(step); drawFacts(step);
   byId("flip").textContent = step.flip || "";
   byId("flip").className = step.flip ? "on" : "";
   byId("scrub").value = now;
@@ -153,7 +182,8 @@ function play() {
 
 function drawMaps(index) {
   const maps = data.maps[index], size = data.size;
-  byId("map-step").textContent = `after ${maps.step.toLocaleString("en")} steps of training`;
+  const when = `after ${maps.step.toLocaleString("en")} steps`, inspected = maps.step === data.weightsStep;
+  byId("map-step").textContent = `${when} of training${inspected ? ", with the weights inspected above" : ""}`;
   const largest = (grid) => Math.max(...grid.flat(), 1e-12);
   const blues = (t) => `rgba(0,114,178,${(0.06 + 0.94 * t).toFixed(3)})`, reds = (t) => `rgba(213,94,0,${(0.06 + 0.94 * t).toFixed(3)})`;
   const between = (t) => (t >= 0.5 ? `rgba(0,158,115,${(2 * t - 1).toFixed(3)})` : `rgba(204,121,167,${(1 - 2 * t).toFixed(3)})`);
@@ -162,25 +192,28 @@ function drawMaps(index) {
   drawGrid(byId("map-visits"), size, reachable((r, c) => blues(Math.sqrt(maps.visits[r][c] / most))));
   drawGrid(byId("map-evoi"), size, reachable((r, c) => reds(maps.evoi[r][c] / highest)));
   drawGrid(byId("map-votes"), size, reachable((r, c) => between(maps.votes[r][c])));
-  byId("map-evoi-title").textContent = `largest EVOI (darkest: ${number(highest)})`;
+  byId("map-visits-title").textContent = `visits, 200 episodes of the agent ${when}`;
+  byId("map-evoi-title").textContent = `largest EVOI ${when} (darkest: ${number(highest)})`;
+  byId("map-votes-title").textContent = `heads ${when} that want right (green) or left (pink)`;
 }
 
 function setUpMaps() {
   if (!data.maps.length) return;
   byId("maps").innerHTML = `<h2>The grid from above, <span id="map-step"></span></h2><input id="map-scrub" type="range" min="0" aria-label="snapshot">
-    <div class="grids"><div><h3>visits, 200 episodes of this agent</h3><div id="map-visits"></div></div><div><h3 id="map-evoi-title"></h3><div id="map-evoi"></div></div>
-    <div><h3>heads that want right (green) or left (pink)</h3><div id="map-votes"></div></div></div>`;
-  const scrub = byId("map-scrub");
+    <div class="grids"><div><h3 id="map-visits-title"></h3><div id="map-visits"></div></div><div><h3 id="map-evoi-title"></h3><div id="map-evoi"></div></div>
+    <div><h3 id="map-votes-title"></h3><div id="map-votes"></div></div></div>`;
+  const scrub = byId("map-scrub"), inspected = data.maps.findIndex((one) => one.step === data.weightsStep);
   scrub.max = data.maps.length - 1;
-  scrub.value = data.maps.length - 1;
+  scrub.value = inspected;
   scrub.hidden = data.maps.length < 2;
   scrub.addEventListener("input", () => drawMaps(Number(scrub.value)));
-  drawMaps(data.maps.length - 1);
+  drawMaps(inspected);
 }
 
 byId("title").textContent = `${data.title}: why it chose that action`;
 byId("about").textContent = `Strategy ${data.strategy}; ${steps[0].q.length} heads; bars: Q, ${data.bars}; weights after ${data.weightsStep.toLocaleString("en")} steps.`;
-byId("legend").textContent = `Grey bars: Q of the active head; on top its gain (green) and EVOI (orange), dashed at their highest. Dots: every head, the active one larger; line: their mean. ${data.methods.map((m) => `${SHAPES[NAMES[m]]} ${m}`).join(", ")}.`;
+const HEAD = data.followsHead ? "the active head" : "one head, which BootDQN, BootDQN-Gain and BootDQN-EVOI would follow";
+byId("legend").textContent = `Grey bars: Q of ${HEAD}; on top its gain (green) and EVOI (orange), dashed at their highest. Dots: every head, ${data.followsHead ? "the active one" : "that one"} larger; line: their mean. ${data.methods.map((method, m) => `${SHAPES[m]} ${method.name}`).join(", ")}.`;
 byId("scrub").max = steps.length - 1;
 byId("scrub").addEventListener("input", (event) => show(Number(event.target.value)));
 byId("play").addEventListener("click", play);

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import math
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from PIL import Image
 from bootdqn.common.algorithms import algorithm
 from bootdqn.common.files import write_text_atomically
 from bootdqn.common.specs import Array
-from bootdqn.exploration.strategies import parse_strategy
 from bootdqn.inspector.maps import Maps
-from bootdqn.inspector.recording import METHODS, Compared, Recording, Step
+from bootdqn.inspector.recording import Compared, Recording, Step
+from bootdqn.inspector.words import flip_sentence, score_title
 
 _HERE = Path(__file__).parent
 DIGITS = 5
@@ -41,16 +42,19 @@ def page_data(recording: Recording, maps: list[Maps]) -> dict[str, Any]:
     """Return everything that the page shows, ready for JSON."""
     return {
         "title": recording.title,
-        "strategy": recording.strategy,
+        "strategy": recording.strategy_text,
+        "followsHead": recording.follows_head,
         "bars": _bars(recording.compared),
         "weightsStep": recording.weights_step,
-        "methods": METHODS,
+        "methods": [{"name": name, "colour": colour} for name, colour in recording.methods.items()],
+        "scoreTitle": None if recording.scores_are_in_the_bars else score_title(recording),
+        "scoresFromZero": recording.scores_begin_at_zero,
         "colours": {
             "q": "#9db0c9",
             "gain": algorithm("gain").colour,
             "evoi": algorithm("evoi:reduce=sum").colour,
             "greedy": algorithm("greedy").colour,
-            "ucb": algorithm("ucb").colour,
+            "scores": algorithm(recording.strategy_text).colour,
         },
         "size": maps[0].visits.shape[0] if maps else None,
         "steps": [_step(recording, step) for step in recording.steps],
@@ -59,24 +63,6 @@ def page_data(recording: Recording, maps: list[Maps]) -> dict[str, Any]:
             for one in maps
         ],
     }
-
-
-def flip_sentence(recording: Recording, step: Step) -> str:
-    """Say with the numbers how information, or the draw of an action, changed the choice."""
-    found = recording.opinions(step)
-    alone = found.choices[0]
-    text = (
-        f"Head {step.head} alone would do {step.names[alone]} (Q {found.own[alone]:.3g}). It did "
-        f"{step.names[step.action]} (Q {found.own[step.action]:.3g})"
-    )
-    if recording.drawn:
-        probability = np.exp(parse_strategy(recording.strategy).scores(step.q, step.head))
-        return f"{text}: drawn with probability {probability[step.action]:.3g}, the other has {probability[alone]:.3g}."
-    bonuses = {"gain": ("gain", found.gain), "evoi": ("EVOI", found.evoi)}
-    if (name := parse_strategy(recording.strategy).name) in bonuses:
-        word, bonus = bonuses[name]
-        return f"{text}: {word} adds {bonus[step.action]:.3g} to it, and {bonus[alone]:.3g} to the other."
-    return text + "."
 
 
 def _bars(compared: Compared) -> str:
@@ -98,7 +84,8 @@ def _step(recording: Recording, step: Step) -> dict[str, Any]:
         "gain": _rounded(found.gain),
         "evoi": _rounded(found.evoi),
         "mean": _rounded(found.mean),
-        "choices": found.choices,
+        "choices": recording.choices(step),
+        "scores": [_any_number(score) for score in recording.deciding(step)],
         "action": step.action,
         "reward": step.reward,
         "value": round(float(found.mean.max()), DIGITS),
@@ -108,6 +95,13 @@ def _step(recording: Recording, step: Step) -> dict[str, Any]:
         "cell": step.cell,
         "frame": None if step.frame is None else _image(step.frame),
     }
+
+
+def _any_number(value: float) -> float | str:
+    """Return six digits of a number of any size; one that JSON does not know as the word that JavaScript reads."""
+    if math.isfinite(value):
+        return float(f"{value:.6g}")
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _rounded(values: Array) -> Any:

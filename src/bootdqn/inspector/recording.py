@@ -7,21 +7,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bootdqn.common.algorithms import algorithm
 from bootdqn.common.errors import CannotBeShownError, UsageError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
 from bootdqn.envs.config import DeepSeaConfig
 from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
-from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Strategy, Ucb, parse_strategy
+from bootdqn.exploration.strategies import (
+    Boltzmann,
+    Evoi,
+    Gain,
+    Greedy,
+    Strategy,
+    Ucb,
+    Vote,
+    follows_head,
+    parse_strategy,
+)
 from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.training.config import TrainConfig
 from bootdqn.training.run import read_run_config
 from bootdqn.training.threads import pinned_threads
 from bootdqn.training.weights import load_ensemble, q_values_of
 
-METHODS = ("BootDQN", "BootDQN-UCB", "BootDQN-Gain", "BootDQN-EVOI", "vote")
-"""Whose choice is shown beside what was done."""
+METHODS = {
+    "BootDQN": "greedy",
+    "BootDQN-UCB": "ucb",
+    "BootDQN-Gain": "gain",
+    "BootDQN-EVOI": "evoi:reduce=sum",
+    "vote": "vote",
+}
+"""Whose choice is shown beside what was done, and which strategy has its colour."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,8 @@ class Step:
     head: int
     q: Array
     """(K, A)"""
+    scores: Array
+    """(A,): the strategy's own, by which it chose."""
     action: int
     reward: float
     frame: Array | None
@@ -73,7 +92,10 @@ class Recording:
     """Episodes played with one set of weights."""
 
     title: str
-    strategy: str
+    strategy: Strategy
+    strategy_text: str
+    follows_head: bool
+    """Whether the strategy has an active head; if not, that of a step is only one to compare with."""
     compared: Compared
     weights_step: int
     steps: list[Step]
@@ -83,21 +105,57 @@ class Recording:
         return opinions(step.q, step.head, self.compared)
 
     @property
-    def drawn(self) -> bool:
-        """Whether actions were drawn, so that chance, not information, made them other than the active head's best."""
-        return isinstance(parse_strategy(self.strategy), Boltzmann)
+    def methods(self) -> dict[str, str]:
+        """Whose choices are shown, with their colours: `METHODS`, and the strategy if it is none of them."""
+        colours = {name: algorithm(text).colour for name, text in METHODS.items()}
+        if not self._is_compared:
+            played = algorithm(self.strategy_text)
+            colours[played.label] = played.colour
+        return colours
+
+    def choices(self, step: Step) -> tuple[int, ...]:
+        """Return what each of `methods` would do."""
+        return self.opinions(step).choices + (() if self._is_compared else (step.action,))
+
+    @property
+    def scores_are_in_the_bars(self) -> bool:
+        """Whether the scores are in the picture already, as the active head's Q-values or with a bonus on top."""
+        return type(self.strategy) in (Greedy, Gain, Evoi)
+
+    @property
+    def scores_are_chances(self) -> bool:
+        """Whether the scores are the logarithms of the probabilities by which an action is drawn."""
+        return type(self.strategy) is Boltzmann
+
+    @property
+    def scores_begin_at_zero(self) -> bool:
+        """Whether the scores are shares or counts, whose bars mean little if they do not begin at zero."""
+        return type(self.strategy) in (Boltzmann, Vote)
+
+    def deciding(self, step: Step) -> Array:
+        """Return the numbers (A,) by which the strategy chose: its scores, or the probabilities."""
+        return np.exp(step.scores) if self.scores_are_chances else step.scores
+
+    def reference(self, step: Step) -> Array:
+        """Return the Q-values (A,) that a flip is a flip from: the active head's, or the mean if there is none."""
+        values: Array = step.q[step.head] if self.follows_head else step.q.mean(axis=0)
+        return values
 
     def flip(self, step: Step) -> bool:
-        """Return whether the strategy did something else than the active head alone would have done."""
-        return step.action != int(np.argmax(step.q[step.head]))
+        """Return whether the strategy did something else than the reference alone would have done."""
+        return step.action != int(np.argmax(self.reference(step)))
+
+    @property
+    def _is_compared(self) -> bool:
+        return type(self.strategy) in (Greedy, Ucb, Gain, Evoi) or self.strategy == Vote()
 
 
 def compared_with(strategy: Strategy, *, on_deep_sea: bool) -> Compared:
     """Return the strategies to show: the run's own with its parameters, the others as in the paper."""
     return Compared(
-        ucb=strategy if isinstance(strategy, Ucb) else Ucb(),
-        gain=strategy if isinstance(strategy, Gain) else Gain(),
-        evoi=strategy if isinstance(strategy, Evoi) else Evoi(reduce="sum" if on_deep_sea else "mean"),
+        ucb=strategy if type(strategy) is Ucb else Ucb(),
+        gain=strategy if type(strategy) is Gain else Gain(),
+        evoi=strategy if type(strategy) is Evoi else Evoi(reduce="sum" if on_deep_sea else "mean"),
     )
 
 
@@ -155,11 +213,18 @@ class Player:
         """Play and write down; an episode has one active head, drawn unless `head` says which.
 
         Raises:
+            UsageError: There is no such head, or the strategy follows none.
             TrainingError: The environment or the strategy raised something.
         """
         rng = random_stream(seed, "inspection")
         steps: list[Step] = []
         num_heads = self.config.network.num_heads
+        with blamed_on("the strategy"):
+            has_head = follows_head(self.strategy)
+        if head is not None and not has_head:
+            raise UsageError(
+                f"--head: {self.strategy_text} follows no head, the ensemble acts as one; leave out --head"
+            )
         if head is not None and not 0 <= head < num_heads:
             raise UsageError(f"--head must be in 0..{num_heads - 1}, got {head}")
         with pinned_threads(self.config.run.threads):
@@ -171,15 +236,16 @@ class Player:
                 while not over and len(steps) < max_steps:
                     q = self.q_values(np.asarray(observation)[None])[0]
                     with blamed_on("the strategy"):
+                        scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))
                     frame, cell = self._shown(observation)
                     names = self._names(cell)
                     with blamed_on("the environment"):
                         observation, reward, terminated, truncated, _ = self.environment.step(action)
-                    steps.append(Step(episode, active, q, action, float(reward), frame, cell, names))
+                    steps.append(Step(episode, active, q, scores, action, float(reward), frame, cell, names))
                     over = terminated or truncated
                     show(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
-        return Recording(self.title, self.strategy_text, self.compared, self.step, steps)
+        return Recording(self.title, self.strategy, self.strategy_text, has_head, self.compared, self.step, steps)
 
     def _make_environment(self, render_mode: str | None) -> Environment:
         try:
