@@ -7,7 +7,9 @@ import pytest
 
 from bootdqn.cli import parse, run_command_line
 from bootdqn.common.errors import TrainingError
+from bootdqn.training.assess import Assessment
 from bootdqn.training.config import DEEP_SEA, to_flat
+from bootdqn.training.evaluation import Evaluation
 
 TRAIN = ["train", "deep-sea"]
 
@@ -171,6 +173,14 @@ def test_an_evaluation_plays_as_the_run_says_unless_flags_say_otherwise(tmp_path
     printed = capsys.readouterr().out
     assert "mean vote of the heads" in printed
     assert "over 4 episodes" in printed
+
+
+def test_small_returns_are_told_in_digits_that_count(tmp_path, capsys, monkeypatch):
+    returns = [-0.005, -0.0075, -0.005]
+    found = Evaluation(returns, [10, 10, 10], cut=False, diversity={})
+    monkeypatch.setattr("bootdqn.training.assess.assess", lambda *_, **__: Assessment(found, 30, "plurality"))
+    assert run_command_line(["evaluate", str(tmp_path)]) == 0
+    assert "mean return -0.005833 over 3 episodes\n" in capsys.readouterr().out
 
 
 def test_without_a_folder_one_is_picked_under_runs(tmp_path, monkeypatch, capsys):

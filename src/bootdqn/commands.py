@@ -12,7 +12,7 @@ import numpy as np
 import tyro
 
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.common.written import counted
+from bootdqn.common.written import counted, rounded
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.registry import registered_name
 from bootdqn.exploration.voting import VoteRule
@@ -294,7 +294,7 @@ class Evaluate:
             )
         cut = " (cut at --max-steps)" if found.cut else ""
         print(f"weights after {counted(step, 'step')}; {rule} vote of the heads")
-        print(f"mean return {np.mean(found.returns):,.2f} over {counted(len(found.returns), 'episode')}{cut}")
+        print(f"mean return {rounded(float(np.mean(found.returns)))} over {counted(len(found.returns), 'episode')}{cut}")
         print(f"returns: {', '.join(f'{value:g}' for value in found.returns)}")
         print(f"lengths: {', '.join(map(str, found.lengths))}")
         print("vote diversity: " + ", ".join(f"{name} {value:.3f}" for name, value in found.diversity.items()))

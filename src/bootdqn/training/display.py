@@ -10,7 +10,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from bootdqn.common.written import counted
+from bootdqn.common.written import counted, rounded
 from bootdqn.training.session import Progress, Voice
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
@@ -29,7 +29,7 @@ def result_of_summary(summary: dict[str, Any]) -> str:
         solved = summary["solved_at_strict"]
         return f"solved at episode {solved:,}" if solved else f"not solved in {counted(summary['episodes'], 'episode')}"
     best = summary.get("max_evaluation")
-    return "not evaluated" if best is None else f"best evaluation {best:,.1f}"
+    return "not evaluated" if best is None else f"best evaluation {rounded(best)}"
 
 
 def summary_line(summary: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from bootdqn.common.solved import SolvedRule
+from bootdqn.common.written import rounded
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.training.loop import Round
 
@@ -144,7 +145,7 @@ class FramesGoal:
     @property
     def note(self) -> str:
         """The last evaluation."""
-        return f"last evaluation {self._evaluations[-1]:,.1f}" if self._evaluations else "not evaluated yet"
+        return f"last evaluation {rounded(self._evaluations[-1])}" if self._evaluations else "not evaluated yet"
 
     def summary(self) -> dict[str, Any]:
         """Return the frames and the evaluations in short."""
