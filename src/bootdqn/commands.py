@@ -21,8 +21,8 @@ from bootdqn.training.config import EnvT, SavingConfig, TrainConfig, check_play,
 Part = TypeVar("Part")
 Flat = Annotated[tyro.conf.OmitArgPrefixes[Part], tyro.conf.arg(name="")]
 """Flags of a part, without the part's name before them."""
-
-
+WIDER_THAN_ANY_TABLE = 10_000
+"""Columns of what is no terminal: a file, or another program."""
 Repeated = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
 
 
@@ -141,14 +141,12 @@ class Demo:
 
     def execute(self) -> int:
         """Run the race; exit code 0 if every run finished."""
-        from rich.console import Console
-
         from bootdqn.analysis.deep_sea import read_results, summary_table
         from bootdqn.analysis.report import write_report
         from bootdqn.analysis.runs import read_runs
         from bootdqn.experiments.conduct import conduct
 
-        console = Console(soft_wrap=True, markup=False, highlight=False)
+        console = _console()
         runs = self.plan()
         most = counted(self.max_episodes, "episode")
         console.print(f"{counted(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
@@ -219,14 +217,12 @@ class Sweep:
 
     def execute(self) -> int:
         """Make the runs; exit code 0 if every one finished."""
-        from rich.console import Console
-
         from bootdqn.experiments.conduct import conduct, cost_table
         from bootdqn.experiments.plan import load_sweep
 
         sweep = load_sweep(self.name).with_overrides(self.overrides)
         runs, out = sweep.runs(self.own.imports), self.out or Path("runs") / sweep.name
-        console = Console(soft_wrap=True, markup=False, highlight=False)
+        console = _console()
         changed = f"changed: {' '.join(self.overrides)}" if self.overrides else ""
         for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}"):
             if line:
@@ -294,7 +290,9 @@ class Evaluate:
             )
         cut = " (cut at --max-steps)" if found.cut else ""
         print(f"weights after {counted(step, 'step')}; {rule} vote of the heads")
-        print(f"mean return {rounded(float(np.mean(found.returns)))} over {counted(len(found.returns), 'episode')}{cut}")
+        print(
+            f"mean return {rounded(float(np.mean(found.returns)))} over {counted(len(found.returns), 'episode')}{cut}"
+        )
         print(f"returns: {', '.join(f'{value:g}' for value in found.returns)}")
         print(f"lengths: {', '.join(map(str, found.lengths))}")
         print("vote diversity: " + ", ".join(f"{name} {value:.3f}" for name, value in found.diversity.items()))
@@ -382,3 +380,13 @@ class Inspect:
             )
         print(told)
         return 0
+
+
+def _console() -> Any:
+    """Return rich's console on standard output, which cuts a table to the terminal's width and nowhere else."""
+    from rich.console import Console
+
+    console = Console(soft_wrap=True, markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = WIDER_THAN_ANY_TABLE
+    return console
