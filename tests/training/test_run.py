@@ -142,6 +142,19 @@ def test_the_recent_return_is_the_mean_of_the_last_hundred_episodes_stopped_in_b
     assert ("last evaluation" in goal.note) == bool(evaluations)
 
 
+def test_the_progress_of_deep_sea_tells_both_readings_apart():
+    goal = make_goal(DeepSeaConfig())
+    notes = []
+    for bad in [True] * 8 + [False] * 10:
+        goal.add_round(Round(0, [Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": bad})], []))
+        notes.append(goal.note)
+    assert notes[0] == "regret 1.000, not solved yet"
+    assert notes[8].startswith("regret 0.889, not solved yet (by bsuite's rule, ")
+    assert notes[17] == (
+        "regret 0.444, solved at episode 18 (by bsuite's rule, which asks for no 10 good ones, at episode 9)"
+    )
+
+
 def test_progress_is_in_the_unit_of_the_budget():
     atari, gym = make_goal(AtariConfig(frame_skip=4)), make_goal(GymConfig())
     for goal in (atari, gym):
@@ -162,6 +175,11 @@ def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
 @pytest.mark.parametrize(
     ("found", "told"),
     [
+        (
+            {"solved_at": 53, "solved_at_strict": 57, "episodes": 57},
+            "solved at episode 57 (by bsuite's rule, which asks for no 10 good ones, at episode 53)",
+        ),
+        ({"solved_at": None, "solved_at_strict": None, "episodes": 40}, "not solved in 40 episodes"),
         ({"recent_return": 20.0, "episodes": 1}, "mean return 20 of the last 1 episode, not evaluated"),
         (
             {"recent_return": -0.005, "episodes": 7, "max_evaluation": 0.0625},

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from bootdqn.common.solved import SolvedRule
+from bootdqn.common.solved import SolvedRule, told_solved
 from bootdqn.common.written import counted, rounded
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.training.loop import Round
@@ -91,8 +91,8 @@ class DeepSeaGoal:
     @property
     def note(self) -> str:
         """The running regret, and where it was solved."""
-        solved = "" if self._rule.solved_at is None else f", solved at episode {self._rule.solved_at:,}"
-        return f"regret {self._rule.running_regret:.3f}{solved}"
+        solved = told_solved(self._rule.solved_at, self._rule.solved_at_strict, "not solved yet")
+        return f"regret {self._rule.running_regret:.3f}, {solved}"
 
     def summary(self) -> dict[str, Any]:
         """Return both readings of "solved" and the counts behind them."""
