@@ -58,6 +58,7 @@ MALFORMED = {
     "demo --num-seeds three": "--num-seeds must be a whole number, got 'three'",
     "demo --sizes 3,4": "--sizes",
     # Values out of range
+    "train deep-sea --mapping-seed 7 --no-randomize-actions": "it needs --randomize-actions",
     "train deep-sea --size -3": "--size must be in 1..1000, got -3",
     "train deep-sea --num-heads 0": "--num-heads must be in 1..10000, got 0",
     "train deep-sea --batch-size 0": "--batch-size must be at least 1, got 0",
