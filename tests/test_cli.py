@@ -8,7 +8,7 @@ import pytest
 from bootdqn.cli import parse, run_command_line
 from bootdqn.common.errors import TrainingError
 from bootdqn.training.assess import Assessment
-from bootdqn.training.config import DEEP_SEA, to_flat
+from bootdqn.training.config import DEEP_SEA, from_flat, to_flat
 from bootdqn.training.evaluation import Evaluation
 
 TRAIN = ["train", "deep-sea"]
@@ -22,6 +22,22 @@ def test_every_setting_is_a_flag_with_its_explanation(capsys):
             assert f"--{key.replace('_', '-')}" in text
     for name in ("--run-dir", "--quiet"):
         assert name in text
+
+
+@pytest.mark.parametrize(("environment", "flag"), [("atari", "--game STR"), ("gym", "--env-id STR")])
+def test_help_says_what_must_be_said(environment, flag, capsys):
+    assert run_command_line(["train", environment, "--help"]) == 0
+    flags = capsys.readouterr().out.split(flag)[1].split("--")[0]
+    assert "(required)" in flags
+
+
+def test_what_must_be_said_on_the_command_line_has_a_default_elsewhere():
+    assert parse(["train", "atari", "--game=pong"]).config.env.game == "Pong"
+    assert parse(["train", "gym", "--env_id", "Acrobot-v1"]).config.env.env_id == "Acrobot-v1"
+    assert (from_flat({"environment": "atari"}).env.game, from_flat({"environment": "gym"}).env.env_id) == (
+        "Gravitar",
+        "CartPole-v1",
+    )
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["train"], ["train", "-h"], ["demo", "--help"]])
