@@ -2,14 +2,17 @@
 
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
+from bootdqn.__main__ import main
 from bootdqn.cli import parse, run_command_line
 from bootdqn.common.errors import TrainingError
 from bootdqn.training.assess import Assessment
 from bootdqn.training.config import DEEP_SEA, from_flat, to_flat
 from bootdqn.training.evaluation import Evaluation
+from reference.documents import ROOT
 
 TRAIN = ["train", "deep-sea"]
 
@@ -285,3 +288,35 @@ def test_an_error_of_another_kind_keeps_its_traceback(monkeypatch, tmp_path):
     monkeypatch.setattr("bootdqn.training.run.make_parts", fail)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         run_command_line([*TRAIN, "--run-dir", str(tmp_path / "run")])
+
+
+@pytest.mark.parametrize(
+    ("command", "doing"), [("evaluate", "training.assess.assess"), ("inspect", "inspector.inspect.inspect_run")]
+)
+def test_a_command_that_is_interrupted_says_so_in_a_line(command, doing, capsys, monkeypatch):
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"bootdqn.{doing}", interrupted)
+    assert run_command_line([command, "run"]) == 130
+    assert capsys.readouterr().err == "bootdqn: interrupted\n"
+
+
+def test_an_interrupt_while_the_command_line_loads_is_a_line_and_not_a_traceback(capsys, monkeypatch):
+    class Interrupting:
+        @staticmethod
+        def find_spec(name, *_):
+            if name == "bootdqn.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "bootdqn.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting, *sys.meta_path])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "bootdqn: interrupted\n"
+
+
+def test_the_installed_command_begins_there():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["project"]["scripts"] == {"bootdqn": f"{main.__module__}:{main.__name__}"}

@@ -145,6 +145,7 @@ def run_command_line(arguments: list[str]) -> int:
         print(f"bootdqn: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
+        print("bootdqn: interrupted", file=sys.stderr)
         return int(getattr(stop, "exit_code", 130))
     except MemoryError as error:
         return _tell_lack_of_memory(error, OF_PROCESSOR)

@@ -3,6 +3,7 @@
 Nothing here imports PyTorch before there is work to do, so that `--help` and mistakes answer at once.
 """
 
+import shlex
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,6 +68,8 @@ class TrainingOptions:
             )
         unsaved = "; NOT everything could be written" if outcome.exit_code == 1 else ""
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}{unsaved}")
+        if outcome.summary["status"] == "interrupted":
+            print(f"{_resumption(config, path)} goes on", file=sys.stderr)
         return outcome.exit_code
 
 
@@ -380,6 +383,14 @@ class Inspect:
             )
         print(told)
         return 0
+
+
+def _resumption(config: TrainConfig[Any], path: Path) -> str:
+    """Return the command that goes on with a run, with every flag for code of the user's own that it needs."""
+    words = ["bootdqn", "resume", str(path)]
+    words += ["--strategy-from", config.actor.strategy_from] if config.actor.strategy_from else []
+    words += [word for module in getattr(config.env, "imports", ()) for word in ("--import", module)]
+    return shlex.join(words)
 
 
 def _console() -> Any:

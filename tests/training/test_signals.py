@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from bootdqn.cli import run_command_line
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training import checkpoint
 from bootdqn.training.signals import InsistedError, stop_on_signal
@@ -17,6 +18,7 @@ from reference.faults import (
     disturbed,
     results,
     rounds_watched,
+    stopping_at,
     train,
     train_by_command,
 )
@@ -95,3 +97,11 @@ def test_a_request_from_before_the_run_counts_and_is_the_same_one(path):
         with pytest.raises(InsistedError):
             signal.raise_signal(signal.SIGTERM)
     assert_good_checkpoint(path, step=0)
+
+
+def test_an_interrupted_run_says_how_to_go_on(path, monkeypatch, capsys):
+    with stopping_at(monkeypatch, 100, number=signal.SIGINT):
+        assert train_by_command(FUSED, path) == 130
+    assert capsys.readouterr().err == f"bootdqn resume {path} goes on\n"
+    assert run_command_line(["resume", str(path), "--quiet"]) == 0
+    assert "goes on" not in capsys.readouterr().err
