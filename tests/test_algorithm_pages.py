@@ -164,7 +164,7 @@ def test_with_one_head_every_strategy_that_does_not_draw_is_greedy(q):
 SMALL = "--num-heads 3 --learning-starts 8 --batch-size 8 --log-every 10 --quiet"
 RUNS = {
     "deep-sea": f"train deep-sea --size 4 --max-episodes 40 --info-bonus 1 --eval-every-frames 50 {SMALL}",
-    "gym": f"train gym --total-steps 200 --eval-every-frames 100 --eval-episodes 1 {SMALL}",
+    "gym": f"train gym --env-id CartPole-v1 --total-steps 200 --eval-every-frames 100 --eval-episodes 1 {SMALL}",
     "failed": f"train deep-sea --size 4 --learning-rate 1e34 {SMALL}",
 }
 
@@ -175,7 +175,9 @@ EVERY_OPTION = (
 )
 
 
-@pytest.mark.parametrize("environment", ["deep-sea --size 4 --max-episodes 20", "gym --total-steps 80"])
+@pytest.mark.parametrize(
+    "environment", ["deep-sea --size 4 --max-episodes 20", "gym --env-id CartPole-v1 --total-steps 80"]
+)
 @pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
 def test_every_strategy_works_with_every_option(strategy, environment, tmp_path):
     line = f"train {environment} --strategy {strategy} {EVERY_OPTION} {SMALL} --run-dir {tmp_path / 'run'}"

@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
+from bootdqn.__main__ import main
 from bootdqn.cli import parse, run_command_line
 from bootdqn.common.errors import TrainingError
-from bootdqn.training.config import DEEP_SEA, to_flat
+from bootdqn.training.assess import Assessment
+from bootdqn.training.config import DEEP_SEA, from_flat, to_flat
+from bootdqn.training.evaluation import Evaluation
+from reference.documents import ROOT
 
 TRAIN = ["train", "deep-sea"]
 
@@ -20,6 +25,22 @@ def test_every_setting_is_a_flag_with_its_explanation(capsys):
             assert f"--{key.replace('_', '-')}" in text
     for name in ("--run-dir", "--quiet"):
         assert name in text
+
+
+@pytest.mark.parametrize(("environment", "flag"), [("atari", "--game STR"), ("gym", "--env-id STR")])
+def test_help_says_what_must_be_said(environment, flag, capsys):
+    assert run_command_line(["train", environment, "--help"]) == 0
+    flags = capsys.readouterr().out.split(flag)[1].split("--")[0]
+    assert "(required)" in flags
+
+
+def test_what_must_be_said_on_the_command_line_has_a_default_elsewhere():
+    assert parse(["train", "atari", "--game=pong"]).config.env.game == "Pong"
+    assert parse(["train", "gym", "--env_id", "Acrobot-v1"]).config.env.env_id == "Acrobot-v1"
+    assert (from_flat({"environment": "atari"}).env.game, from_flat({"environment": "gym"}).env.env_id) == (
+        "Gravitar",
+        "CartPole-v1",
+    )
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["train"], ["train", "-h"], ["demo", "--help"]])
@@ -173,6 +194,14 @@ def test_an_evaluation_plays_as_the_run_says_unless_flags_say_otherwise(tmp_path
     assert "over 4 episodes" in printed
 
 
+def test_small_returns_are_told_in_digits_that_count(tmp_path, capsys, monkeypatch):
+    returns = [-0.005, -0.0075, -0.005]
+    found = Evaluation(returns, [10, 10, 10], cut=False, diversity={})
+    monkeypatch.setattr("bootdqn.training.assess.assess", lambda *_, **__: Assessment(found, 30, "plurality"))
+    assert run_command_line(["evaluate", str(tmp_path)]) == 0
+    assert "mean return -0.005833 over 3 episodes\n" in capsys.readouterr().out
+
+
 def test_without_a_folder_one_is_picked_under_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_command_line([*TRAIN, "--size", "3", "--max-episodes", "2", "--strategy", "greedy"]) == 0
@@ -259,3 +288,35 @@ def test_an_error_of_another_kind_keeps_its_traceback(monkeypatch, tmp_path):
     monkeypatch.setattr("bootdqn.training.run.make_parts", fail)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         run_command_line([*TRAIN, "--run-dir", str(tmp_path / "run")])
+
+
+@pytest.mark.parametrize(
+    ("command", "doing"), [("evaluate", "training.assess.assess"), ("inspect", "inspector.inspect.inspect_run")]
+)
+def test_a_command_that_is_interrupted_says_so_in_a_line(command, doing, capsys, monkeypatch):
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"bootdqn.{doing}", interrupted)
+    assert run_command_line([command, "run"]) == 130
+    assert capsys.readouterr().err == "bootdqn: interrupted\n"
+
+
+def test_an_interrupt_while_the_command_line_loads_is_a_line_and_not_a_traceback(capsys, monkeypatch):
+    class Interrupting:
+        @staticmethod
+        def find_spec(name, *_):
+            if name == "bootdqn.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "bootdqn.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting, *sys.meta_path])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "bootdqn: interrupted\n"
+
+
+def test_the_installed_command_begins_there():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["project"]["scripts"] == {"bootdqn": f"{main.__module__}:{main.__name__}"}

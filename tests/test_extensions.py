@@ -97,7 +97,9 @@ def test_a_strategy_that_raises_stops_the_run_and_is_named(own_code, tmp_path, c
     own_code.write("my_strategy", STRATEGY.replace("return bootdqn.of_head", trap))
     arguments = [*TRAIN, *MINE, "--strategy", "mine:scale=2", "--run-dir", str(tmp_path / "run")]
     told = answer(arguments, capsys, code=1)
-    assert "strategy mine:scale=2.0 raised KeyError: 'trap'" in told
+    where = f"in {tmp_path / 'my_strategy.py'}, line 14 (step 0)"
+    assert f"strategy mine:scale=2.0 raised KeyError: 'trap' {where}; " in told
+    assert told.endswith("keeps its last checkpoint, and summary.json the traceback\n")
     summary = RunFolder(tmp_path / "run").read_summary()
     assert summary["status"] == "failed"
     assert "my_strategy.py" in "".join(summary["traceback"])
@@ -157,6 +159,8 @@ def test_an_environment_of_ones_own_is_trained_in_and_every_flag_to_repeat_is_na
     run = str(tmp_path / "run")
     with stopping_at(40)():
         assert run_command_line([*GYM, *LAKE, *MINE, "--run-dir", run]) == 143
+    told = f"bootdqn resume {run} --strategy-from my_strategy.Mine --import my_lake goes on"
+    assert told in capsys.readouterr().err.splitlines()
     assert config_of(tmp_path / "run")["imports"] == ["my_lake"]
     own_code.forget()
     for command in ("resume", "evaluate", "inspect"):

@@ -1,6 +1,18 @@
-"""`python -m bootdqn` is `bootdqn`."""
+"""Where `bootdqn` and `python -m bootdqn` begin: a Ctrl-C while the command line still loads is a line, too."""
 
-from bootdqn.cli import main
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Load the command line, run it and exit with its code."""
+    try:
+        from bootdqn.cli import main as command_line
+    except KeyboardInterrupt:
+        print("bootdqn: interrupted", file=sys.stderr)
+        sys.exit(130)
+    command_line()
+
 
 if __name__ == "__main__":
     main()

@@ -4,13 +4,14 @@ Nothing here imports PyTorch before there is work to do, so that `--help` and mi
 """
 
 import contextlib
+import copy
 import difflib
 import io
 import itertools
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
 import tyro
@@ -24,6 +25,8 @@ from bootdqn.training.config import ATARI, DEEP_SEA, GYM
 from bootdqn.training.extensions import Extensions
 
 STRATEGY_FROM, IMPORT = "--strategy-from", "--import"
+BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
+"""What says how long to train: episodes on DeepSea, steps in Gymnasium, frames on Atari."""
 OF_PROCESSOR = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
 """What takes memory of the processor."""
 
@@ -45,6 +48,10 @@ class Leaf:
     description: str
     imports: tuple[str, ...] = (STRATEGY_FROM, IMPORT)
     """Its flags that import code of the user's own."""
+    budget: str | None = None
+    """Its flag that says how long to train."""
+    needed: str | None = None
+    """Its setting that must be said, though there is a default to start from in Python and in sweeps."""
 
 
 COMMANDS: dict[str, Any] = {
@@ -55,6 +62,7 @@ COMMANDS: dict[str, Any] = {
             "Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).\n\n"
             "Example: bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first",
             imports=(STRATEGY_FROM,),
+            budget="--max-episodes",
         ),
         "atari": Leaf(
             Train[AtariConfig],
@@ -62,12 +70,16 @@ COMMANDS: dict[str, Any] = {
             "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).\n\n"
             'Example: bootdqn train atari --game "Private Eye" --strategy gain --seed 1 --total-frames 10000000',
             imports=(STRATEGY_FROM,),
+            budget="--total-frames",
+            needed="game",
         ),
         "gym": Leaf(
             Train[GymConfig],
             Train(GYM),
             "Train one agent on any Gymnasium environment with discrete actions.\n\n"
             "Example: bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
+            budget="--total-steps",
+            needed="env_id",
         ),
     },
     "resume": Leaf(
@@ -94,7 +106,7 @@ COMMANDS: dict[str, Any] = {
         Report,
         None,
         "Turn a folder of runs into one page, with every table and figure of the paper, ours beside theirs."
-        "\n\nIt is about DeepSea and Atari; runs of train gym are listed and not drawn."
+        "\n\nIt is about DeepSea and Atari; runs of train gym have a table."
         "\n\nExample: bootdqn report runs/deepsea --out report.html",
         imports=(),
     ),
@@ -110,6 +122,7 @@ COMMANDS: dict[str, Any] = {
         "Race strategies on DeepSea and draw who solves it first; ends with a page to open.\n\n"
         "Example: bootdqn demo --sizes 5 10 15 --num-seeds 5",
         imports=(STRATEGY_FROM,),
+        budget="--max-episodes",
     ),
 }
 SUMMARIES = {"train": "Train one agent in one run folder."}
@@ -132,6 +145,7 @@ def run_command_line(arguments: list[str]) -> int:
         print(f"bootdqn: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
+        print("bootdqn: interrupted", file=sys.stderr)
         return int(getattr(stop, "exit_code", 130))
     except MemoryError as error:
         return _tell_lack_of_memory(error, OF_PROCESSOR)
@@ -189,6 +203,8 @@ def _parse_leaf(leaf: Leaf, program: str, arguments: list[str]) -> Command | Non
     errors = io.StringIO()
     try:
         start = _import_own_code(leaf, arguments)
+        if leaf.needed and {"-h", "--help"} & set(arguments):
+            start = _without(start, leaf.needed)
         with contextlib.redirect_stderr(errors):
             default = {} if start is None else {"default": start}
             parsed: Command = tyro.cli(
@@ -197,10 +213,34 @@ def _parse_leaf(leaf: Leaf, program: str, arguments: list[str]) -> Command | Non
     except SystemExit as stop:
         if not stop.code:
             return None
-        raise UsageError(f"{_in_one_line(errors.getvalue())}; see {program} --help") from None
+        raise UsageError(f"{_explained(leaf, arguments, errors.getvalue())}; see {program} --help") from None
     except ValueError as error:
         raise UsageError(str(error)) from None
+    _refuse_what_is_not_said(leaf, program, arguments)
     return parsed
+
+
+def _without(command: Train[Any], setting: str) -> Train[Any]:
+    """Return the command without a value for a setting of its environment, so that its help calls it required."""
+    env = copy.copy(command.config.env)
+    object.__setattr__(env, setting, tyro.MISSING)  # `replace` would check the value
+    return replace(command, config=replace(command.config, env=env))
+
+
+def _refuse_what_is_not_said(leaf: Leaf, program: str, arguments: list[str]) -> None:
+    """Raise a UsageError if the setting that must be said is not among the arguments."""
+    if leaf.needed:
+        flag, default = f"--{leaf.needed.replace('_', '-')}", getattr(leaf.default.config.env, leaf.needed)
+        if not _values(arguments, flag):
+            raise UsageError(f"{program} needs {flag}, as in {flag} {default}; see {program} --help")
+
+
+def _explained(leaf: Leaf, arguments: list[str], box: str) -> str:
+    """Return tyro's framed error in one line; a budget in the unit of another command is answered with this one's."""
+    told = _in_one_line(box)
+    if leaf.budget and any(_values(arguments, flag) for flag in BUDGETS if flag != leaf.budget):
+        return f"{told.partition('; did you mean')[0]}; did you mean {leaf.budget}?"
+    return told
 
 
 def _import_own_code(leaf: Leaf, arguments: list[str]) -> Any:

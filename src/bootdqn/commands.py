@@ -3,6 +3,7 @@
 Nothing here imports PyTorch before there is work to do, so that `--help` and mistakes answer at once.
 """
 
+import shlex
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import tyro
 
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.common.written import counted
+from bootdqn.common.written import counted, rounded
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.registry import registered_name
 from bootdqn.exploration.voting import VoteRule
@@ -21,8 +22,8 @@ from bootdqn.training.config import EnvT, SavingConfig, TrainConfig, check_play,
 Part = TypeVar("Part")
 Flat = Annotated[tyro.conf.OmitArgPrefixes[Part], tyro.conf.arg(name="")]
 """Flags of a part, without the part's name before them."""
-
-
+WIDER_THAN_ANY_TABLE = 10_000
+"""Columns of what is no terminal: a file, or another program."""
 Repeated = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
 
 
@@ -67,6 +68,8 @@ class TrainingOptions:
             )
         unsaved = "; NOT everything could be written" if outcome.exit_code == 1 else ""
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}{unsaved}")
+        if outcome.summary["status"] == "interrupted":
+            print(f"{_resumption(config, path)} goes on", file=sys.stderr)
         return outcome.exit_code
 
 
@@ -141,14 +144,12 @@ class Demo:
 
     def execute(self) -> int:
         """Run the race; exit code 0 if every run finished."""
-        from rich.console import Console
-
         from bootdqn.analysis.deep_sea import read_results, summary_table
         from bootdqn.analysis.report import write_report
         from bootdqn.analysis.runs import read_runs
         from bootdqn.experiments.conduct import conduct
 
-        console = Console(soft_wrap=True, markup=False, highlight=False)
+        console = _console()
         runs = self.plan()
         most = counted(self.max_episodes, "episode")
         console.print(f"{counted(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
@@ -219,14 +220,12 @@ class Sweep:
 
     def execute(self) -> int:
         """Make the runs; exit code 0 if every one finished."""
-        from rich.console import Console
-
         from bootdqn.experiments.conduct import conduct, cost_table
         from bootdqn.experiments.plan import load_sweep
 
         sweep = load_sweep(self.name).with_overrides(self.overrides)
         runs, out = sweep.runs(self.own.imports), self.out or Path("runs") / sweep.name
-        console = Console(soft_wrap=True, markup=False, highlight=False)
+        console = _console()
         changed = f"changed: {' '.join(self.overrides)}" if self.overrides else ""
         for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}"):
             if line:
@@ -294,7 +293,9 @@ class Evaluate:
             )
         cut = " (cut at --max-steps)" if found.cut else ""
         print(f"weights after {counted(step, 'step')}; {rule} vote of the heads")
-        print(f"mean return {np.mean(found.returns):,.2f} over {counted(len(found.returns), 'episode')}{cut}")
+        print(
+            f"mean return {rounded(float(np.mean(found.returns)))} over {counted(len(found.returns), 'episode')}{cut}"
+        )
         print(f"returns: {', '.join(f'{value:g}' for value in found.returns)}")
         print(f"lengths: {', '.join(map(str, found.lengths))}")
         print("vote diversity: " + ", ".join(f"{name} {value:.3f}" for name, value in found.diversity.items()))
@@ -382,3 +383,21 @@ class Inspect:
             )
         print(told)
         return 0
+
+
+def _resumption(config: TrainConfig[Any], path: Path) -> str:
+    """Return the command that goes on with a run, with every flag for code of the user's own that it needs."""
+    words = ["bootdqn", "resume", str(path)]
+    words += ["--strategy-from", config.actor.strategy_from] if config.actor.strategy_from else []
+    words += [word for module in getattr(config.env, "imports", ()) for word in ("--import", module)]
+    return shlex.join(words)
+
+
+def _console() -> Any:
+    """Return rich's console on standard output, which cuts a table to the terminal's width and nowhere else."""
+    from rich.console import Console
+
+    console = Console(soft_wrap=True, markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = WIDER_THAN_ANY_TABLE
+    return console

@@ -64,6 +64,7 @@ def report(tmp_path_factory):
     write_deep_sea(root / EVIL, status="failed")
     write_folder(root / "killed", {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 9})
     write_folder(root / "odd", {"environment": "gym", "env_id": "CartPole-v1"}, {"status": "finished"})
+    write_folder(root / "moon", {"environment": "moon"}, {"status": "finished"})
     write_folder(root / "empty", {"environment": "atari", "game": "Hero"}, {"status": "interrupted"})
     (root / "broken").mkdir()
     (root / "broken/config.json").write_text("{")
@@ -182,7 +183,8 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
     assert why["broken"].startswith("damaged")
     assert why["torn"].startswith("damaged")
     assert why["empty"] == "interrupted: not evaluated yet"
-    assert why["odd"] == "a Gymnasium environment: this report draws DeepSea and Atari"
+    assert why["odd"] == "damaged: KeyError: 'strategy'"
+    assert why["moon"] == "the environment 'moon': this report is about DeepSea, Atari and Gymnasium"
 
 
 def test_every_figure_is_there_as_png_and_svg_and_every_table_as_csv_and_latex(report):

@@ -2,10 +2,11 @@
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.common.solved import SolvedRule
+from bootdqn.common.solved import SolvedRule, told_solved
 
 
 def solved_by_the_book(bad: list[bool], minimum_good: int) -> int | None:
@@ -53,3 +54,16 @@ def test_the_running_regret_is_the_fraction_of_bad_episodes():
     for bad in (True, False, False, True):
         rule.add_episode(bad=bad)
     assert rule.running_regret == 0.5
+
+
+@pytest.mark.parametrize(
+    ("solved_at", "strict", "told"),
+    [
+        (57, 57, "solved at episode 57"),
+        (None, None, "not solved yet"),
+        (1053, 2057, "solved at episode 2,057 (by bsuite's rule, which asks for no 10 good ones, at episode 1,053)"),
+        (9, None, "not solved yet (by bsuite's rule, which asks for no 10 good ones, at episode 9)"),
+    ],
+)
+def test_both_readings_are_told_where_they_differ(solved_at, strict, told):
+    assert told_solved(solved_at, strict, "not solved yet") == told

@@ -1,8 +1,10 @@
 """Values as people write and read them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bootdqn.common.written import counted, read_value
+from bootdqn.common.written import counted, read_value, rounded
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,20 @@ def test_a_value_is_what_it_means_or_else_its_text(text, value):
 
 def test_one_thing_is_not_many():
     assert [counted(number, "run") for number in (0, 1, 2, 1000)] == ["0 runs", "1 run", "2 runs", "1,000 runs"]
+
+
+@given(st.floats(1e-6, 1e12), st.sampled_from([-1, 1]))
+def test_a_rounded_number_has_four_digits_that_count_and_every_whole_one(size, sign):
+    text = rounded(sign * size)
+    assert float(text.replace(",", "")) == pytest.approx(sign * size, rel=5e-4)
+    if size >= 1000:
+        assert text.lstrip("-") == f"{size:,.0f}"
+    else:
+        assert float(text) == float(f"{sign * size:.4g}")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (200.0, "200"), (-0.005, "-0.005"), (999.96, "1,000"), (float("nan"), "nan")]
+)
+def test_a_rounded_number_has_no_digits_that_say_nothing(value, text):
+    assert rounded(value) == text

@@ -55,6 +55,19 @@ def test_every_experiment_has_a_smoke_size_of_the_same_algorithms(name):
     assert sum(longest_steps(run.config) for run in small) < 20_000
 
 
+@pytest.mark.parametrize("name", [name for name in sweep_names() if name.endswith("-smoke")])
+def test_a_smoke_size_is_described_as_what_it_is(name):
+    small, large = load_sweep(name), load_sweep(name.removesuffix("-smoke"))
+    runs = small.runs()
+    assert small.description != large.description
+    assert small.description.endswith(f" ({len(runs)} runs).")
+    seeds = {1: "one seed", 2: "two seeds"}[len({run.config.run.seed for run in runs})]
+    env = runs[0].config.env
+    budget = f"at most {env.max_episodes:,} episodes" if env.kind == "deep-sea" else f"{env.total_frames:,} frames"
+    places = " and ".join(sorted({run.config.env.label for run in runs}))
+    assert all(said in small.description for said in (seeds, budget, places))
+
+
 def test_the_seed_is_the_outermost_axis_wherever_it_is_written(tmp_path):
     (tmp_path / "own.toml").write_text(OWN)
     runs = load_sweep(str(tmp_path / "own.toml")).runs()

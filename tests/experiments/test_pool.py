@@ -21,7 +21,7 @@ from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.conduct import cost_table, runs_at_a_time
 from bootdqn.experiments.cost import Cost
 from bootdqn.experiments.events import Ended, Started, Underway, split_done
-from bootdqn.experiments.plan import PlannedRun, deep_sea_race
+from bootdqn.experiments.plan import PlannedRun, deep_sea_race, load_sweep
 from bootdqn.experiments.pool import run_all
 from bootdqn.training.config import SavingConfig, from_flat, resolve
 from bootdqn.training.estimate import Estimate
@@ -175,6 +175,21 @@ def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
     assert "at most" in told
     assert "40,000" in told
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
+    cost = Cost(5, 10.0, Estimate(0, 0, 123 * 2**20, 456 * 2**20))
+    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda runs: [cost] * len(runs))
+    (tmp_path / "own.toml").write_text(
+        "[base]\nenvironment = 'deep-sea'\n[axes]\nunscaled_move_cost = [0.0123456789]\ntarget_rate = [0.123456789]\n"
+        "learning_rate = [0.00123456789]\nmask_probability = [0.987654321]\n"
+    )
+    assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    name = str(load_sweep(str(tmp_path / "own.toml")).runs()[0].name)
+    assert len(name) > 80
+    assert all(cell in told for cell in (name, "123 MiB", "456 MiB"))
+    assert max(map(len, told.splitlines())) < 400
 
 
 def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):

@@ -130,7 +130,8 @@ def assert_failed(path, error, step):
     assert (summary["status"], summary["steps"]) == ("failed", step)
     assert f"(step {step:,})" in summary["error"]
     assert summary["error"] in str(error)
-    assert str(error).endswith(f"; {path} keeps its last checkpoint")
+    kept = ", and summary.json the traceback" if "raised" in summary["error"] else ""
+    assert str(error).endswith(f"; {path} keeps its last checkpoint{kept}")
     assert any("TrainingError" in line for line in summary["traceback"])
 
 

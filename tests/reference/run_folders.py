@@ -60,3 +60,10 @@ def write_study(root, seeds=3, evaluations=30, every=1_000_000):
     for num_heads in (2, 6, 12):
         scores = np.cumsum(rng.uniform(0, 30 * num_heads, evaluations)).round(1).tolist()
         write_atari(root / "heads" / str(num_heads), num_heads=num_heads, scores=scores, every=every)
+
+
+def write_gym(path, strategy="gain", seed=0, found=(1.0, 2.0, 3.0), env_id="CartPole-v1", status="finished", **changes):
+    """Write a run of `train gym`; `found` are its recent return, its last and its best evaluation."""
+    config = {"environment": "gym", "env_id": env_id, "strategy": strategy, "seed": seed, "total_steps": 1000}
+    names = ("recent_return", "last_evaluation", "max_evaluation")
+    write_folder(path, config | changes, {"status": status} | dict(zip(names, found, strict=True)))

@@ -1,5 +1,7 @@
 """Environments that give what they must not, or raise: the run stops, says why, and goes on once they are mended."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -134,7 +136,12 @@ def test_what_an_environment_raises_ends_the_run_and_mended_it_finishes(path, mo
         pytest.raises(TrainingError) as caught,
     ):
         train(learner, path)
-    assert f"environment 0 raised {type(error).__name__} after step 99: the motor is hot" in str(caught.value)
+    lines, first = inspect.getsourcelines(raising)
+    line = first + next(number for number, text in enumerate(lines) if "raise error" in text)
+    told = (
+        f"environment 0 raised {type(error).__name__} after step 99: the motor is hot in {__file__}, line {line} (step"
+    )
+    assert told in str(caught.value)
     assert_failed(path, caught.value, step=99)
     assert any("in step" in line for line in RunFolder(path).read_summary()["traceback"])
     assert_good_checkpoint(path, step=96)

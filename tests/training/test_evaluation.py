@@ -1,6 +1,9 @@
 """Evaluation: votes, limits, and streams of its own."""
 
+import re
 import time
+import tomllib
+from importlib import metadata
 
 import gymnasium
 import numpy as np
@@ -19,6 +22,7 @@ from bootdqn.training.config import from_flat
 from bootdqn.training.display import live_words
 from bootdqn.training.evaluation import evaluate
 from bootdqn.training.run import run
+from reference.documents import ROOT
 
 
 class Corridor(gymnasium.Env):
@@ -228,6 +232,27 @@ def test_what_the_display_raises_is_not_blamed_on_the_environment(trained):
 
     with pytest.raises(BrokenPipeError):
         assess(trained, episodes=1, max_steps=10, rule=None, seed=0, show=show)
+
+
+def test_a_video_that_needs_another_package_says_how_to_install_it(tmp_path, monkeypatch):
+    def not_drawn(_):
+        raise gymnasium.error.DependencyNotInstalled("pygame is not installed, run `pip install pygame`")
+
+    run(config(total_steps=10), tmp_path / "run")
+    monkeypatch.setattr("gymnasium.envs.toy_text.frozen_lake.FrozenLakeEnv.render", not_drawn)
+    with pytest.raises(UsageError, match=r"--video: pygame is not installed.* -e '\.\[video\]'"):
+        assess(tmp_path / "run", episodes=1, max_steps=5, rule=None, seed=0, video=tmp_path / "play.gif")
+
+
+def test_the_extra_for_videos_has_what_gymnasium_draws_with_in_a_version_that_is_pinned():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        video = tomllib.load(file)["project"]["optional-dependencies"]["video"]
+    assert any(one.startswith("gymnasium[classic-control,toy-text]") for one in video)
+    pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    needed = [one for one in metadata.requires("gymnasium") if re.search("classic-control|toy-text", one)]
+    drawn_with = {re.match(r"[\w-]+", one)[0] for one in needed} - {"gymnasium"}
+    assert drawn_with
+    assert drawn_with <= pinned
 
 
 def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import math
 import os
 import pty
 import signal
@@ -20,10 +21,11 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.solved import SolvedRule
-from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.common.written import rounded
+from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.training import run as run_module
 from bootdqn.training.config import from_flat, resolve, to_flat
-from bootdqn.training.display import summary_line
+from bootdqn.training.display import result_of_summary, summary_line
 from bootdqn.training.goals import make_goal
 from bootdqn.training.loop import Episode, Round
 from bootdqn.training.provenance import provenance, source_of
@@ -110,6 +112,89 @@ def test_a_cap_counts_the_same_episodes_however_many_finish_at_a_time(bad, num_e
         rule.add_episode(bad=one)
     assert goal.get_state() == asdict(rule)
     assert goal.completed <= 1
+
+
+def played(returns, step=0):
+    return Round(step, [Episode(0, 0, 1, one, 0.0, {}) for one in returns], [])
+
+
+@given(
+    rounds=st.lists(st.lists(st.floats(-1e6, 1e6), max_size=4), max_size=90),
+    stop=st.integers(0, 90),
+    evaluations=st.lists(st.floats(-10, 10), max_size=2),
+)
+def test_the_recent_return_is_the_mean_of_the_last_hundred_episodes_stopped_in_between_or_not(
+    rounds, stop, evaluations
+):
+    goal = make_goal(GymConfig())
+    for number, returns in enumerate(rounds):
+        if number == stop:
+            state = json.loads(json.dumps(goal.get_state()))
+            goal = make_goal(GymConfig())
+            goal.set_state(state)
+        goal.add_round(played(returns, step=number))
+    for one in evaluations:
+        goal.add_evaluation(one)
+    every = [one for returns in rounds for one in returns]
+    found = goal.summary()["recent_return"]
+    if every:
+        assert found == pytest.approx(math.fsum(every[-100:]) / len(every[-100:]), abs=1e-6)
+        assert f"recent return {rounded(found)}" in goal.note
+    else:
+        assert found is None
+        assert "no episode finished yet" in goal.note
+    assert ("last evaluation" in goal.note) == bool(evaluations)
+
+
+def test_the_progress_of_deep_sea_tells_both_readings_apart():
+    goal = make_goal(DeepSeaConfig())
+    notes = []
+    for bad in [True] * 8 + [False] * 10:
+        goal.add_round(Round(0, [Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": bad})], []))
+        notes.append(goal.note)
+    assert notes[0] == "regret 1.000, not solved yet"
+    assert notes[8].startswith("regret 0.889, not solved yet (by bsuite's rule, ")
+    assert notes[17] == (
+        "regret 0.444, solved at episode 18 (by bsuite's rule, which asks for no 10 good ones, at episode 9)"
+    )
+
+
+def test_progress_is_in_the_unit_of_the_budget():
+    atari, gym = make_goal(AtariConfig(frame_skip=4)), make_goal(GymConfig())
+    for goal in (atari, gym):
+        goal.add_round(Round(864, [], []))
+    assert (atari.position, gym.position) == ("3,456 frames", "864 steps")
+
+
+def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
+    settings = {"environment": "gym", "env_id": "FrozenLake-v1", "total_steps": 1500, "hidden_sizes": [8, 8]}
+    summary = run(from_flat(settings | {"num_heads": 2, "eval_every_frames": None}), tmp_path).summary
+    returns = [record["return"] for record in RunFolder(tmp_path).read_metrics("episode")]
+    assert len(returns) > 100
+    assert summary["recent_return"] == sum(returns[-100:]) / 100
+    told = f"finished, mean return {rounded(summary['recent_return'])} of the last 100 episodes, not evaluated (1,500"
+    assert summary_line(summary).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (
+            {"solved_at": 53, "solved_at_strict": 57, "episodes": 57},
+            "solved at episode 57 (by bsuite's rule, which asks for no 10 good ones, at episode 53)",
+        ),
+        ({"solved_at": None, "solved_at_strict": None, "episodes": 40}, "not solved in 40 episodes"),
+        ({"recent_return": 20.0, "episodes": 1}, "mean return 20 of the last 1 episode, not evaluated"),
+        (
+            {"recent_return": -0.005, "episodes": 7, "max_evaluation": 0.0625},
+            "mean return -0.005 of the last 7 episodes, best evaluation 0.0625",
+        ),
+        ({"recent_return": None, "episodes": 0, "max_evaluation": None}, "not evaluated"),
+        ({"episodes": 3, "max_evaluation": 1234.5}, "best evaluation 1,234"),
+    ],
+)
+def test_what_a_run_found_is_said_with_what_is_there(found, told):
+    assert result_of_summary(found) == told
 
 
 def test_a_finished_folder_is_left_alone(tmp_path):

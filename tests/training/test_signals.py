@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from bootdqn.cli import run_command_line
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training import checkpoint
 from bootdqn.training.signals import InsistedError, stop_on_signal
@@ -129,3 +130,11 @@ def test_a_hangup_that_is_ignored_stays_ignored(path, monkeypatch, on_hangup, un
         assert train(FUSED, path).exit_code == 0
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     assert results(path) == unbroken(FUSED)
+
+
+def test_an_interrupted_run_says_how_to_go_on(path, monkeypatch, capsys):
+    with stopping_at(monkeypatch, 100, number=signal.SIGINT):
+        assert train_by_command(FUSED, path) == 130
+    assert capsys.readouterr().err == f"bootdqn resume {path} goes on\n"
+    assert run_command_line(["resume", str(path), "--quiet"]) == 0
+    assert "goes on" not in capsys.readouterr().err

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
 
-from bootdqn.analysis import atari, atari_figures, bsuite_score, deep_sea, deep_sea_figures, variant_figures
+from bootdqn.analysis import atari, atari_figures, bsuite_score, deep_sea, deep_sea_figures, gym_runs, variant_figures
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import Evidence, judged
 from bootdqn.analysis.deep_sea import Cell, Result
 from bootdqn.analysis.figures import to_png, to_svg
+from bootdqn.analysis.gym_runs import GymRun
 from bootdqn.analysis.page import page
 from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
 from bootdqn.analysis.tables import Table
@@ -74,19 +75,23 @@ def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
         raise UsageError(f"there is no run in {root}: a run is a folder with a config.json")
     results, more = deep_sea.read_results(run for run in runs if run.kind == "deep-sea")
     played, yet_more = atari.read_played(run for run in runs if run.kind == "atari")
-    others = [Trouble(run.name, _not_drawn(run)) for run in runs if run.kind not in ("deep-sea", "atari")]
-    troubles = unreadable + more + yet_more + others
+    in_gym, still_more = gym_runs.read_gym_runs(run for run in runs if run.kind == "gym")
+    others = [Trouble(run.name, _not_drawn(run)) for run in runs if run.kind not in ("deep-sea", "atari", "gym")]
+    troubles = unreadable + more + yet_more + still_more + others
     content = Content()
     evidence = Evidence.among(results, played)
     results, aside = said_once(results)
     _add_deep_sea(content, results, runs, aside)
     played, aside = said_once(played)
     _add_atari(content, played, aside)
-    _add_claims(content, evidence)
+    if in_gym:
+        content.sections.append(("Gymnasium", content.table(gym_runs.table(in_gym))))
+    if any(run.kind in ("deep-sea", "atari") for run in runs):
+        _add_claims(content, evidence)
     _add_troubles(content, troubles)
     out.parent.mkdir(parents=True, exist_ok=True)
-    heading = f"{len(results) + len(played)} of {counted(len(runs) + len(unreadable), 'run')} in {root}"
-    write_text_atomically(out, page(_answer(results, played), heading, content.sections))
+    heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {root}"
+    write_text_atomically(out, page(_answer(results, played, in_gym), heading, content.sections))
     _write_files(content, out.with_name(f"{out.stem}_files"))
     return out
 
@@ -100,8 +105,7 @@ def said_once(found: list[OfVariant]) -> tuple[list[OfVariant], dict[str, Any]]:
 
 
 def _not_drawn(run: Run) -> str:
-    what = "a Gymnasium environment" if run.kind == "gym" else f"the environment {run.kind!r}"
-    return f"{what}: this report draws DeepSea and Atari"
+    return f"the environment {run.kind!r}: this report is about DeepSea, Atari and Gymnasium"
 
 
 def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], aside: dict[str, Any]) -> None:
@@ -212,10 +216,11 @@ def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
         content.sections.append(("Not counted", content.table(table)))
 
 
-def _answer(results: list[Result], played: list[Played]) -> str:
+def _answer(results: list[Result], played: list[Played], in_gym: list[GymRun]) -> str:
     """Say first what a reader wants to know: which strategy explored best here, and how sure we are."""
     answers = [deep_sea_answer(group) for group in list(deep_sea.by_cap(results).values())[:1]]
     answers += [atari_answer(atari.with_paper_heads(played))] if played else []
+    answers += [gym_runs.answer(in_gym)] if in_gym else []
     return " ".join(answers) or "There is nothing to compare yet."
 
 

@@ -1,7 +1,13 @@
 """Errors that have a message for the user rather than a traceback."""
 
+import sysconfig
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+_OURS = Path(__file__).parents[1]
+_INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 class UsageError(Exception):
@@ -42,3 +48,17 @@ def blamed_on(culprit: str, when: str = "") -> Iterator[None]:
         raise
     except Exception as error:
         raise TrainingError(f"{culprit} raised {type(error).__name__}{when}: {error}") from error
+
+
+def raised_in(error: BaseException) -> str:
+    """Return the file and the line of the code that is not ours which raised `error`, or nothing where all of it is.
+
+    Of that code the last that was not installed counts, if there is any: what a user wrote, not the library it called.
+    """
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _below(frame, _OURS)]
+    own = [frame for frame in frames if not _below(frame, *_INSTALLED)]
+    return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (own or frames)[-1:])
+
+
+def _below(frame: traceback.FrameSummary, *folders: Path) -> bool:
+    return any(Path(frame.filename).is_relative_to(folder) for folder in folders)

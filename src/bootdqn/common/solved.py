@@ -46,3 +46,16 @@ class SolvedRule:
             self.solved_at = self.solved_at or self.episodes
             if self.good_episodes >= MIN_GOOD_EPISODES:
                 self.solved_at_strict = self.solved_at_strict or self.episodes
+
+
+def told_solved(solved_at: int | None, solved_at_strict: int | None, otherwise: str) -> str:
+    """Say where DeepSea was solved, or `otherwise`; and where it was by bsuite's rule, if that is not the same.
+
+    Example:
+        >>> told_solved(53, 57, "not solved")
+        "solved at episode 57 (by bsuite's rule, which asks for no 10 good ones, at episode 53)"
+    """
+    told = otherwise if solved_at_strict is None else f"solved at episode {solved_at_strict:,}"
+    if solved_at is None or solved_at == solved_at_strict:
+        return told
+    return f"{told} (by bsuite's rule, which asks for no {MIN_GOOD_EPISODES} good ones, at episode {solved_at:,})"

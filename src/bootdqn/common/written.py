@@ -1,5 +1,6 @@
 """Values as people write them on a command line, and read them there."""
 
+import math
 import tomllib
 from typing import Any
 
@@ -28,3 +29,17 @@ def counted(number: int, noun: str) -> str:
         ('1 run', '2,000 runs')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def rounded(value: float) -> str:
+    """Return a number to four significant digits, and large ones to the last whole digit.
+
+    Example:
+        >>> [rounded(value) for value in (-0.0058333, 0.0, 99.5, 187.4321, 28539.3)]
+        ['-0.005833', '0', '99.5', '187.4', '28,539']
+    """
+    if value == 0 or not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.4g}"
+    decimals = max(0, 3 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").removesuffix(".") if decimals else text

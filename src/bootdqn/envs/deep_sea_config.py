@@ -26,7 +26,7 @@ class DeepSeaConfig:
     randomize_actions: bool = True
     """Draw for each cell which action means right."""
     mapping_seed: int | None = None
-    """Seed of that draw (None: the run's seed)."""
+    """Seed of that draw (None: the run's seed; there is none without a draw)."""
     unscaled_move_cost: float = 0.01
     """What N moves to the right cost together."""
 
@@ -44,3 +44,5 @@ class DeepSeaConfig:
             raise ValueError(f"--unscaled-move-cost must be finite, got {self.unscaled_move_cost}")
         if self.mapping_seed is not None and not 0 <= self.mapping_seed < 2**32:
             raise ValueError(f"--mapping-seed must be in 0..4294967295, got {self.mapping_seed}")
+        if self.mapping_seed is not None and not self.randomize_actions:
+            raise ValueError("--mapping-seed is the seed of a draw: it needs --randomize-actions")

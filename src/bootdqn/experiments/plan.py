@@ -159,10 +159,12 @@ def _from_content(name: str, content: Any, *, smoke: bool) -> Sweep:
             close = difflib.get_close_matches(str(key), known, n=1)
             raise UsageError(f"sweep {name}: unknown key {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
     base, axes, variants = content["base"], content.get("axes", {}), content.get("variants", [{}])
+    description = str(content.get("description", ""))
     if smoke:
+        description = content["smoke"]["description"]
         base, axes = base | content["smoke"].get("base", {}), axes | content["smoke"].get("axes", {})
         variants = content["smoke"].get("variants", variants)
-    return _checked(Sweep(name, str(content.get("description", "")), base, axes, variants))
+    return _checked(Sweep(name, description, base, axes, variants))
 
 
 def _checked(sweep: Sweep) -> Sweep:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.error import DependencyNotInstalled
 
 from bootdqn.common.errors import UsageError, blamed_on, how_to_install
 from bootdqn.common.random_streams import random_stream
@@ -106,9 +107,16 @@ class _Film:
         self._writer = imageio.get_writer(path, **(gif if path.suffix == ".gif" else film))
 
     def take(self) -> None:
-        """Add a frame."""
+        """Add a frame.
+
+        Raises:
+            UsageError: The environment is drawn with a package that is not installed.
+        """
         with blamed_on("the environment"):
-            frame = _even_sides(np.asarray(self._render()))
+            try:
+                frame = _even_sides(np.asarray(self._render()))
+            except DependencyNotInstalled as error:
+                raise UsageError(f"--video: {error}, or {how_to_install('video')}") from error
         self._writer.append_data(frame)
 
     def close(self) -> None:

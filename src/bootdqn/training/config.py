@@ -174,7 +174,7 @@ def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
         return config
     if learner.target_every is None:
         learner = replace(learner, target_every=env.size)
-    if env.mapping_seed is None:
+    if env.mapping_seed is None and env.randomize_actions:
         env = replace(env, mapping_seed=config.run.seed)
     return replace(config, env=env, learner=learner)
 

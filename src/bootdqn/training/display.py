@@ -10,7 +10,9 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from bootdqn.common.written import counted
+from bootdqn.common.solved import told_solved
+from bootdqn.common.written import counted, rounded
+from bootdqn.training.goals import RECENT_EPISODES
 from bootdqn.training.session import Progress, Voice
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
@@ -26,10 +28,14 @@ def describe(progress: Progress) -> str:
 def result_of_summary(summary: dict[str, Any]) -> str:
     """Say what a run found."""
     if "solved_at_strict" in summary:
-        solved = summary["solved_at_strict"]
-        return f"solved at episode {solved:,}" if solved else f"not solved in {counted(summary['episodes'], 'episode')}"
-    best = summary.get("max_evaluation")
-    return "not evaluated" if best is None else f"best evaluation {best:,.1f}"
+        otherwise = f"not solved in {counted(summary['episodes'], 'episode')}"
+        return told_solved(summary["solved_at"], summary["solved_at_strict"], otherwise)
+    recent, best = summary.get("recent_return"), summary.get("max_evaluation")
+    evaluated = "not evaluated" if best is None else f"best evaluation {rounded(best)}"
+    if recent is None:
+        return evaluated
+    episodes = counted(min(summary["episodes"], RECENT_EPISODES), "episode")
+    return f"mean return {rounded(recent)} of the last {episodes}, {evaluated}"
 
 
 def summary_line(summary: dict[str, Any]) -> str:

@@ -1,11 +1,16 @@
 """What a run is after: when it is over, what its summary says, and what is worth showing meanwhile."""
 
+from collections import deque
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from bootdqn.common.solved import SolvedRule
+from bootdqn.common.solved import SolvedRule, told_solved
+from bootdqn.common.written import counted, rounded
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.training.loop import Round
+
+RECENT_EPISODES = 100
+"""Over how many episodes of training, at most, the recent return is the mean."""
 
 
 class Goal(Protocol):
@@ -86,8 +91,8 @@ class DeepSeaGoal:
     @property
     def note(self) -> str:
         """The running regret, and where it was solved."""
-        solved = "" if self._rule.solved_at is None else f", solved at episode {self._rule.solved_at:,}"
-        return f"regret {self._rule.running_regret:.3f}{solved}"
+        solved = told_solved(self._rule.solved_at, self._rule.solved_at_strict, "not solved yet")
+        return f"regret {self._rule.running_regret:.3f}, {solved}"
 
     def summary(self) -> dict[str, Any]:
         """Return both readings of "solved" and the counts behind them."""
@@ -111,16 +116,18 @@ class DeepSeaGoal:
 
 
 class FramesGoal:
-    """Train for a number of frames; how well it went is told by the evaluations."""
+    """Train for a number of frames; how well it goes is told by the episodes of training, and by the evaluations."""
 
     def __init__(self, config: AtariConfig | GymConfig) -> None:
         self._config = config
         self._frames = 0
+        self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._evaluations: list[float] = []
 
     def add_round(self, round_: Round) -> None:
-        """Count frames."""
+        """Count frames, and remember the returns."""
         self._frames = round_.step * self._config.frames_per_step
+        self._recent.extend(episode.total_reward for episode in round_.finished)
 
     def add_evaluation(self, mean_return: float) -> None:
         """Remember the mean return."""
@@ -138,30 +145,38 @@ class FramesGoal:
 
     @property
     def position(self) -> str:
-        """The frames."""
-        return f"{self._frames:,} frames"
+        """The frames, which are steps where a step is one."""
+        return counted(self._frames, "frame" if self._config.frames_per_step > 1 else "step")
 
     @property
     def note(self) -> str:
-        """The last evaluation."""
-        return f"last evaluation {self._evaluations[-1]:,.1f}" if self._evaluations else "not evaluated yet"
+        """The return of the recent episodes, and the last evaluation."""
+        recent = self._recent_return
+        told = "no episode finished yet" if recent is None else f"recent return {rounded(recent)}"
+        return f"{told}, last evaluation {rounded(self._evaluations[-1])}" if self._evaluations else told
+
+    @property
+    def _recent_return(self) -> float | None:
+        return sum(self._recent) / len(self._recent) if self._recent else None
 
     def summary(self) -> dict[str, Any]:
-        """Return the frames and the evaluations in short."""
+        """Return the frames, the recent return and the evaluations in short."""
         return {
             "frames": self._frames,
+            "recent_return": self._recent_return,
             "evaluations": len(self._evaluations),
             "max_evaluation": max(self._evaluations, default=None),
             "last_evaluation": self._evaluations[-1] if self._evaluations else None,
         }
 
     def get_state(self) -> dict[str, Any]:
-        """Return the frames and the evaluations."""
-        return {"frames": self._frames, "evaluations": list(self._evaluations)}
+        """Return the frames, the recent returns and the evaluations."""
+        return {"frames": self._frames, "recent": list(self._recent), "evaluations": list(self._evaluations)}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from them."""
         self._frames, self._evaluations = int(state["frames"]), [float(value) for value in state["evaluations"]]
+        self._recent = deque(map(float, state.get("recent", ())), RECENT_EPISODES)  # there were none once
 
 
 def make_goal(config: EnvConfig) -> Goal:

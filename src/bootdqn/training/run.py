@@ -16,6 +16,7 @@ from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import RunFolder, read_json_object
 from bootdqn.envs.make import effective_settings
 from bootdqn.training.checkpoint import Checkpoints, Loaded
+from bootdqn.training.compiling import make_kernels_ready
 from bootdqn.training.config import SavingConfig, TrainConfig, differences, from_flat, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
 from bootdqn.training.extensions import digests
@@ -87,6 +88,7 @@ def run(
         announce(f"needs about {needed}")
         if advice := precision_advice(config.learner, config.run.device):
             warn(advice)
+        make_kernels_ready(config, parts, announce)
         folder.path.mkdir(parents=True, exist_ok=True)
         with locked(folder.lock) as lock:
             finished = finished_summary(folder, config, restart=restart)  # another process may have come first

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bootdqn.common.errors import DamagedFileError, FolderLostError, TrainingError
+from bootdqn.common.errors import DamagedFileError, FolderLostError, TrainingError, raised_in
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.lock import Lock
 from bootdqn.common.run_folder import RunFolder
@@ -102,11 +102,12 @@ class Session:
             raise  # the folder is another process's: not a word goes into it
         except TrainingError as error:
             self._lock.check()
-            message = f"{error} (step {self._parts.position.step:,})"
-            self._write_summary(
+            message = f"{error}{_place(error)} (step {self._parts.position.step:,})"
+            written = self._write_summary(
                 self._summary(status="failed", error=message, traceback=traceback.format_exception(error))
             )
-            raise TrainingError(f"{message}; {self._folder.path} keeps its last checkpoint") from error
+            kept = "its last checkpoint" + (", and summary.json the traceback" if written and error.__cause__ else "")
+            raise TrainingError(f"{message}; {self._folder.path} keeps {kept}") from error
         finally:
             self._close()
 
@@ -244,6 +245,12 @@ class Session:
         saved = "" if self._saver.seconds is None else f", saved in {self._saver.seconds:.1f}s"
         left = self._pace.seconds_left
         return Progress(self._run.records.episodes, goal.completed, goal.position, speed, left, goal.note + saved)
+
+
+def _place(error: TrainingError) -> str:
+    """Say where code that is not ours raised what ended the run, if it did."""
+    where = "" if error.__cause__ is None else raised_in(error.__cause__)
+    return f" in {where}" if where else ""
 
 
 class _Pace:

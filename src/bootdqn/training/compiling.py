@@ -1,0 +1,61 @@
+"""What Numba compiles, made ready before the clock of a run starts: it takes long once, and says nothing of the run."""
+
+import itertools
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from numba.core.event import Event, Listener, install_listener
+
+from bootdqn.agent.config import ActorConfig, LearnerConfig
+from bootdqn.agent.tabular_learner import TabularLearner
+from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.networks.config import NetworkConfig
+from bootdqn.replay.config import Drawing, ReplayConfig
+from bootdqn.training.config import TrainConfig
+from bootdqn.training.loop import Parts, make_parts, train
+
+COMPILING = "compiling the kernel, once for this machine ..."
+
+
+def make_kernels_ready(config: TrainConfig[Any], parts: Parts, announce: Callable[[str], None]) -> None:
+    """Compile all that a run made of `parts` will call, unless it is in Numba's cache, and announce it if so."""
+    fused, replay = isinstance(parts.learner, TabularLearner), config.replay.replay
+    if fused or replay == "prioritized":
+        with install_listener("numba:compile", _FirstStart(lambda: announce(COMPILING))):
+            _train_a_little(fused, replay, several_steps=config.learner.n_step > 1)
+
+
+class _FirstStart(Listener):
+    """Tells when Numba first starts to compile; what it loads from its cache it does not compile."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell, self._told = tell, False
+
+    def on_start(self, event: Event) -> None:  # noqa: ARG002 - as Numba calls it
+        if not self._told:
+            self._told = True
+            self._tell()
+
+    def on_end(self, event: Event) -> None:
+        pass
+
+
+@cache
+def _train_a_little(fused: bool, replay: Drawing, *, several_steps: bool) -> None:
+    """Train on the smallest DeepSea, in parts of its own, with all that decides which kernels are called, and how."""
+    config = TrainConfig(
+        env=DeepSeaConfig(size=2, mapping_seed=0),
+        actor=ActorConfig(strategy="greedy"),
+        network=NetworkConfig(num_heads=2, hidden_sizes=(2, 2)),
+        learner=LearnerConfig(
+            batch_size=2,
+            learning_starts=2,
+            target_every=2,
+            n_step=2 if several_steps else 1,
+            engine="fused" if fused else "autograd",
+        ),
+        replay=ReplayConfig(replay_capacity=8, replay=replay),
+    )
+    for _ in itertools.islice(train(config, make_parts(config)), 8):
+        pass

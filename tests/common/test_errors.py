@@ -1,0 +1,39 @@
+"""Where an error came from, as a user is told."""
+
+import json
+import sys
+import traceback
+
+import pytest
+
+from bootdqn.common import errors
+from bootdqn.common.errors import raised_in
+from bootdqn.common.run_folder import read_json_object
+
+
+def error_of(call):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is
+        call()
+    return caught.value
+
+
+def test_the_users_line_is_told_and_not_that_of_the_library_it_called():
+    def of_the_user():
+        return json.loads("{")
+
+    error = error_of(of_the_user)
+    assert "json" in traceback.extract_tb(error.__traceback__)[-1].filename
+    assert raised_in(error) == f"{__file__}, line {of_the_user.__code__.co_firstlineno + 1}"
+
+
+def test_a_line_of_a_library_is_told_where_the_user_has_none(monkeypatch):
+    monkeypatch.setattr(errors, "_INSTALLED", (*errors._INSTALLED, errors.Path(__file__).parents[2]))
+    error = error_of(lambda: json.loads("{"))
+    assert raised_in(error).startswith(sys.modules["json.decoder"].__file__)
+
+
+def test_a_line_of_our_own_is_never_told(tmp_path):
+    error = error_of(lambda: read_json_object(tmp_path / "nowhere.json"))
+    while error.__traceback__.tb_next:
+        error.__traceback__ = error.__traceback__.tb_next
+    assert raised_in(error) == ""

@@ -1,0 +1,91 @@
+"""Kernels are compiled before the clock of a run starts, once, and that is announced."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from numba.core import event
+
+from bootdqn.training import compiling
+from bootdqn.training.compiling import COMPILING, make_kernels_ready
+from bootdqn.training.config import from_flat, resolve
+from bootdqn.training.loop import make_parts
+from bootdqn.training.run import run
+
+SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 20, "num_heads": 2, "learning_starts": 8}
+BY_NUMBERS = {"environment": "gym", "env_id": "CartPole-v1", "num_heads": 2, "learning_starts": 8}
+NOTHING_MORE_IS_COMPILED = """
+import json, pathlib, sys, tempfile
+from numba.core.dispatcher import Dispatcher
+from bootdqn.agent import tabular_kernel
+from bootdqn.replay import sum_tree
+from bootdqn.training.compiling import make_kernels_ready
+from bootdqn.training.config import from_flat, resolve
+from bootdqn.training.loop import make_parts
+from bootdqn.training.run import run
+
+def known():
+    return {name: list(one.signatures) for module in (tabular_kernel, sum_tree)
+            for name, one in vars(module).items() if isinstance(one, Dispatcher)}
+
+for number, settings in enumerate(json.loads(sys.argv[1])):
+    config = resolve(from_flat(settings))
+    make_kernels_ready(config, make_parts(config), print)
+    ready = known()
+    assert any(ready.values())
+    run(config, pathlib.Path(sys.argv[2]) / str(number))
+    assert known() == ready, settings
+"""
+
+
+def test_a_run_calls_nothing_that_was_not_made_ready(tmp_path):
+    """In a process that has called nothing yet, one setting after the other that changes what is called."""
+    changes = [
+        {},
+        {"num_envs": 2, "prior_scale": 3.0, "double_q": False, "loss": "huber", "target_rate": 0.5},
+        {"n_step": 3},
+        {"replay": "prioritized", "beta_steps": 10},
+        {"replay": "prioritized", "n_step": 3, "engine": "autograd"},
+    ]
+    settings = [SMALL | one for one in changes] + [BY_NUMBERS | {"env_id": "FrozenLake-v1", "total_steps": 60}]
+    code = [sys.executable, "-c", NOTHING_MORE_IS_COMPILED, json.dumps(settings), str(tmp_path)]
+    done = subprocess.run(code, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def compile_twice(*_, **__):
+    for _ in range(2):
+        with event.trigger_event("numba:compile", data={}):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("settings", "needed"),
+    [(SMALL, True), (SMALL | {"engine": "autograd"}, False), (BY_NUMBERS, False)]
+    + [(one | {"replay": "prioritized"}, True) for one in (SMALL, BY_NUMBERS)],
+)
+def test_what_numba_compiles_is_announced_once_and_only_where_it_is_called(settings, needed, monkeypatch):
+    monkeypatch.setattr(compiling, "_train_a_little", compile_twice)
+    config, said = resolve(from_flat(settings)), []
+    make_kernels_ready(config, make_parts(config), said.append)
+    assert said == [COMPILING] * needed
+
+
+def test_what_is_in_the_cache_is_not_announced():
+    config, said = resolve(from_flat(SMALL)), []
+    for _ in range(2):
+        said.clear()
+        make_kernels_ready(config, make_parts(config), said.append)
+    assert said == []
+
+
+def test_compiling_takes_no_time_of_the_run(tmp_path, monkeypatch):
+    now = [1000.0]
+
+    def compile_for_an_hour(*_):
+        now[0] += 3600
+
+    monkeypatch.setattr("bootdqn.training.records.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("bootdqn.training.run.make_kernels_ready", compile_for_an_hour)
+    assert run(resolve(from_flat(SMALL)), tmp_path / "run").summary["seconds"] == 0.0
