@@ -7,6 +7,7 @@ every head; the other actions then get what they would get without it.
 """
 
 import math
+from numbers import Real
 from typing import Any, Literal, get_args
 
 from bootdqn.exploration.arrays import Array, namespace_of_q, one_hot, population_variance
@@ -101,13 +102,23 @@ def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Arr
 
     Returns:
         Scores (..., A), higher is better.
+
+    Raises:
+        ValueError: `noise_variance` is not positive.
     """
+    check_noise_variance(noise_variance)
     xp = namespace_of_q(q)
     mean, variance = _mean_and_variance(q, xp)
     width = regret_scale * variance**0.5
     regret = xp.max(mean + width, axis=-1, keepdims=True) - (mean - width)
     information = xp.log1p(variance / noise_variance) + 1e-5
     return -(regret**2) / information
+
+
+def check_noise_variance(noise_variance: float) -> None:
+    """Raise a ValueError unless `noise_variance` is positive, or traced by JAX and so without a value yet."""
+    if isinstance(noise_variance, Real) and not noise_variance > 0:
+        raise ValueError(f"noise_variance must be positive, got {noise_variance}")
 
 
 def information_gain(q: Array, temperature: float = 1.0) -> Array:

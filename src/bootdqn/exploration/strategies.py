@@ -11,7 +11,16 @@ from typing import Any, ClassVar, Protocol, get_args, get_type_hints
 import numpy as np
 
 from bootdqn.exploration.arrays import Array, device_of, namespace_of_q, one_hot
-from bootdqn.exploration.information import Reduction, check_reduction, evoi, gain, ids, log_boltzmann, ucb
+from bootdqn.exploration.information import (
+    Reduction,
+    check_noise_variance,
+    check_reduction,
+    evoi,
+    gain,
+    ids,
+    log_boltzmann,
+    ucb,
+)
 from bootdqn.exploration.parameters import format_value, parse_value
 from bootdqn.exploration.voting import VoteRule, tally, vote
 
@@ -120,8 +129,7 @@ class Ids(Strategy):
 
     def __post_init__(self) -> None:
         _require_finite(regret_scale=self.regret_scale, noise_variance=self.noise_variance)
-        if self.noise_variance <= 0:
-            raise ValueError(f"noise_variance must be positive, got {self.noise_variance}")
+        check_noise_variance(self.noise_variance)
 
     def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
         """Return `-D(a)^2 / I(a)`."""
