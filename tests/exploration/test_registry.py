@@ -54,6 +54,20 @@ def with_field(kind, default=...):
     return make(__annotations__={"x": kind}, **({} if default is ... else {"x": default}))
 
 
+def write_into_q(_self, q, head):
+    q -= q.mean()
+    return of_head(q, head)
+
+
+def write_into_q_and_choose(_self, q, _head, _rng):
+    q[..., 0] = 0
+    return q[..., 0, :].argmax(axis=-1)
+
+
+def drawn_anew(_self, q, head):
+    return of_head(q, head) + np.random.default_rng().normal(size=4)
+
+
 # What is taken
 
 
@@ -175,6 +189,18 @@ def test_a_subclass_of_a_strategy_of_the_package_is_one_of_its_own():
         (make(scores=lambda _self, q, head: q[head]), r"Mine.scores, given q of shape \(2, 10, 4\) and head \[0 9\],"),
         (make(select=lambda _self, q, _head, _rng: q[..., 0, 0]), r"Mine.select, .* must return actions 0..3"),
         (make(select=lambda _self, q, _head, _rng: np.full(q.shape[:-2], 4)), "must return actions 0..3, returned 4"),
+        (
+            make(scores=lambda _self, q, _head: np.full_like(q[..., 0, :], np.nan)),
+            "must return numbers that are not NaN",
+        ),
+        (make(scores=lambda _self, q, _head: q[..., 0, :].astype(str)), "must return numbers that are not NaN"),
+        (make(scores=write_into_q), r"Mine.scores, given .* must not change q; let it write into a copy"),
+        (make(select=write_into_q_and_choose), r"Mine.select, given .* must not change q"),
+        (
+            make(scores=lambda _self, q, _head: np.random.rand(*q.shape[:-2], 4)),  # noqa: NPY002 - as users do
+            "must answer the same again; draw in sel",
+        ),
+        (make(scores=drawn_anew), r"Mine.scores, given .* from the rng that it is given"),
         (make(__post_init__=lambda _self: 1 / 0), "raised ZeroDivisionError: division by zero"),
     ],
 )
