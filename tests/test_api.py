@@ -13,6 +13,7 @@ from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.deep_sea import DeepSea
+from reference.own_code import STRATEGY
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
 
@@ -128,3 +129,18 @@ def test_what_goes_wrong_and_does_not_end_the_run_is_a_warning(tmp_path, monkeyp
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     with pytest.warns(UserWarning, match="emulates bf16"):
         bootdqn.train(SETTINGS | {"max_episodes": 2, "precision": "bf16"}, tmp_path / "run")
+
+
+def test_a_strategy_of_a_script_is_warned_about_before_it_cannot_be_found_again(own_code, tmp_path, capsys):
+    own_code.write("my_strategy", STRATEGY)
+    mine = own_code.load_strategy("my_strategy.Mine")
+    own_code.forget()
+    bootdqn.register_strategy(mine, "__main__.Mine")
+    with pytest.warns(UserWarning, match=r"__main__.Mine is a class of a script.* module \(a file of its own\)"):
+        bootdqn.train(SETTINGS | {"max_episodes": 2, "strategy": "mine"}, tmp_path / "run")
+    assert bootdqn.load_run(tmp_path / "run").config["strategy_from"] == "__main__.Mine"
+    own_code.forget()
+    assert run_command_line(["inspect", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert "__main__.Mine is a class of a script" in told
+    assert "--strategy-from" not in told

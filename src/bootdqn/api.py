@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array
+from bootdqn.exploration.registry import script_advice
 from bootdqn.exploration.voting import VoteRule
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
     from bootdqn.training.config import from_flat
     from bootdqn.training.run import run
 
-    outcome = run(from_flat(settings), Path(run_dir), warn=partial(warnings.warn, stacklevel=2))
+    config = from_flat(settings)
+    if advice := script_advice(config.actor.strategy_from or ""):
+        warnings.warn(advice, stacklevel=2)
+    outcome = run(config, Path(run_dir), warn=partial(warnings.warn, stacklevel=2))
     if outcome.summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if outcome.exit_code:

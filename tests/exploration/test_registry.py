@@ -244,6 +244,17 @@ def test_a_script_has_one_name_in_every_process():
     assert registered_origins() == ("__main__.Mine",)
 
 
+def test_a_strategy_of_a_script_that_ended_is_not_asked_for_by_a_flag_that_cannot_work(own_code):
+    own_code.forget()
+    advice = r"__main__.Mine is a class of a script or notebook.*define it in a module \(a file of its own\)"
+    with pytest.raises(ValueError, match=advice) as caught:
+        parse_strategy_from("mine", "__main__.Mine")
+    assert not isinstance(caught.value, CodeNotImportedError)
+    assert "--strategy-from" not in str(caught.value)
+    with pytest.raises(UsageError, match=advice):
+        own_code.load_strategy("__main__.Mine")
+
+
 def test_a_claim_that_is_not_true_is_refused():
     register_strategy(Every)
     with pytest.raises(ValueError, match=r"--strategy gain is not --strategy-from .*Every, whose name is every"):

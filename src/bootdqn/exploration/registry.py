@@ -52,6 +52,8 @@ def load_strategy(origin: str, folder: Path | None = None) -> type[Strategy]:
     """
     flag = f"--strategy-from {origin}"
     _check_origin(origin)
+    if advice := script_advice(origin):
+        raise UsageError(advice)
     module_name, _, name = origin.rpartition(".")
     module = import_code(module_name, flag, folder)
     if not hasattr(module, name):
@@ -75,12 +77,25 @@ def registered_name(origin: str) -> str:
 
     Raises:
         CodeNotImportedError: None did.
+        ValueError: None can, from there.
     """
     for strategy in ADDED.values():
         if _ORIGINS[strategy] == origin:
             return strategy.name
     _check_origin(origin)
+    if advice := script_advice(origin):
+        raise ValueError(advice)
     raise CodeNotImportedError(f"--strategy-from {origin}")
+
+
+def script_advice(origin: str) -> str:
+    """Return what to do about a strategy from a script or notebook, which cannot be imported; nothing for any other."""
+    if not origin.startswith("__main__."):
+        return ""
+    return (
+        f"{origin} is a class of a script or notebook, where no command such as bootdqn inspect finds it again: define "
+        "it in a module (a file of its own), or open the run from a program that registers it"
+    )
 
 
 def parse_strategy_from(text: str, origin: str | None) -> tuple[Strategy, str | None]:
