@@ -57,6 +57,12 @@ def test_loaded_q_values_are_those_of_the_networks_one_head_at_a_time(folder):
     np.testing.assert_allclose(q, by_hand(weights), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("observations", [[-1], [9], 3, [0.0], [[0]]], ids=str)
+def test_q_values_are_of_observations_of_the_environment_only(folder, observations):
+    with pytest.raises(ValueError, match=r"observations must be int64 of shape \(B,\)"):
+        bootdqn.load_run(folder).q_values(observations)
+
+
 def by_hand(weights):
     """Return Q-values (9, 4, 2) of all cells from matrices (K, in, out) and biases (K, out)."""
     heads = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.specs import Array
+from bootdqn.common.specs import Array, as_batch
 from bootdqn.exploration.registry import script_advice
 from bootdqn.exploration.voting import VoteRule
 
@@ -25,7 +25,7 @@ class Trained:
     step: int
     """Environment steps before its weights were saved."""
     q_values: Callable[[Array], Array]
-    """From observations (B, ...) to Q-values (B, K, A)."""
+    """From observations (B, ...) to Q-values (B, K, A); a ValueError where they are not of the environment's form."""
 
 
 def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def load_run(run_dir: str | Path) -> Trained:
     config = read_run_config(folder.path)
     spec = spec_of(make_environment(for_evaluation(config.env)))
     ensemble, step = load_ensemble(folder.weights, config, spec)
-    return Trained(to_flat(config), step, partial(q_values_of, ensemble))
+    return Trained(to_flat(config), step, lambda seen: q_values_of(ensemble, as_batch(seen, spec.observation)))
 
 
 def evaluate_run(
