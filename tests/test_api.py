@@ -13,6 +13,7 @@ from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.deep_sea import DeepSea
+from bootdqn.training.weights import load_ensemble
 from reference.own_code import STRATEGY
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
@@ -88,6 +89,48 @@ def test_evaluation_is_the_vote_of_the_loaded_heads(folder):
         observation, reward, over, _, _ = env.step(action)
         total += reward
     assert found.returns == pytest.approx([total, total])
+
+
+@pytest.fixture(scope="module")
+def with_snapshots(tmp_path_factory):
+    path = tmp_path_factory.mktemp("snapshots") / "run"
+    bootdqn.train(SETTINGS | {"snapshot_every": 60, "stop_when_solved": False}, path)
+    return path
+
+
+def test_a_snapshot_is_loaded_by_its_step(with_snapshots):
+    last, first = bootdqn.load_run(with_snapshots), bootdqn.load_run(with_snapshots, step=np.int64(60))
+    assert (first.step, last.step) == (60, 180)
+    cells = np.arange(9)
+    assert not np.array_equal(first.q_values(cells), last.q_values(cells))
+    np.testing.assert_array_equal(bootdqn.load_run(with_snapshots, step=180).q_values(cells), last.q_values(cells))
+
+
+def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "bootdqn.training.assess.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
+    )
+    file = RunFolder(with_snapshots).snapshots / "step-000000000060.safetensors"
+    bootdqn.evaluate_run(with_snapshots, step=60, episodes=1)
+    for checkpoint in ("60", str(file)):
+        command = ["evaluate", str(with_snapshots), "--checkpoint", checkpoint, "--episodes", "1"]
+        assert run_command_line(command) == 0
+        assert "weights after 60 steps" in capsys.readouterr().out
+    assert seen == [file] * 3
+
+
+def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, folder, capsys):
+    for function in (bootdqn.load_run, bootdqn.evaluate_run):
+        for step in (61, -1, 0):
+            with pytest.raises(
+                UsageError, match=f"checkpoint {step} of .*: no snapshot after .* there are 60, 120, 180$"
+            ):
+                function(with_snapshots, step=step)
+        with pytest.raises(UsageError, match="there are none: train with --snapshot-every"):
+            function(folder, step=60)
+    assert run_command_line(["evaluate", str(with_snapshots), "--checkpoint", "61"]) == 2
+    assert "no such file, and no snapshot after that step; there are 60, 120, 180" in capsys.readouterr().err
 
 
 def test_mistakes_say_what_to_write(tmp_path):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trained:
-    """The ensemble of a run, as it was last saved."""
+    """The ensemble of a run, as it was last saved or at one of its snapshots."""
 
     config: dict[str, Any]
     """The complete configuration of the run, flat."""
@@ -60,13 +60,17 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
     return outcome.summary
 
 
-def load_run(run_dir: str | Path) -> Trained:
+def load_run(run_dir: str | Path, *, step: int | None = None) -> Trained:
     """Return the ensemble of the run in the folder `run_dir`, finished or under way.
 
+    Args:
+        run_dir: The folder of the run.
+        step: Which of its snapshots, by the steps before it (None: the weights saved last).
+
     Raises:
-        UsageError: The folder holds no run, or no weights yet.
+        UsageError: The folder holds no run, or no weights yet, or no such snapshot.
     """
-    from bootdqn.common.run_folder import RunFolder
+    from bootdqn.common.run_folder import RunFolder, find_weights
     from bootdqn.envs.make import for_evaluation, make_environment, spec_of
     from bootdqn.training.config import to_flat
     from bootdqn.training.run import read_run_config
@@ -75,13 +79,15 @@ def load_run(run_dir: str | Path) -> Trained:
     folder = RunFolder(Path(run_dir))
     config = read_run_config(folder.path)
     spec = spec_of(make_environment(for_evaluation(config.env)))
-    ensemble, step = load_ensemble(folder.weights, config, spec)
-    return Trained(to_flat(config), step, lambda seen: q_values_of(ensemble, as_batch(seen, spec.observation)))
+    weights = find_weights(folder.path, step) or folder.weights
+    ensemble, saved_after = load_ensemble(weights, config, spec)
+    return Trained(to_flat(config), saved_after, lambda seen: q_values_of(ensemble, as_batch(seen, spec.observation)))
 
 
 def evaluate_run(
     run_dir: str | Path,
     *,
+    step: int | None = None,
     episodes: int | None = None,
     max_steps: int | None = None,
     rule: VoteRule | None = None,
@@ -91,6 +97,7 @@ def evaluate_run(
 
     Args:
         run_dir: The folder of a run, finished or under way.
+        step: Which of its snapshots, by the steps before it (None: the weights saved last).
         episodes: The most episodes to play (None: the run's `eval_episodes`).
         max_steps: The most steps to play (None: the run's `eval_max_steps`).
         rule: How the heads vote (None: the run's `vote`).
@@ -98,4 +105,4 @@ def evaluate_run(
     """
     from bootdqn.training.assess import assess
 
-    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=rule, seed=seed).found
+    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=rule, seed=seed, checkpoint=step).found
