@@ -39,6 +39,56 @@ def test_training_gives_the_bytes_that_the_command_line_gives(folder, tmp_path):
         assert getattr(ours, file).read_bytes() == getattr(theirs, file).read_bytes()
 
 
+def test_settings_may_be_objects_and_numbers_of_numpy(folder):
+    natural = {"size": np.int64(3), "max_episodes": np.uint16(60), "num_heads": np.int32(4), "seed": np.array(2)}
+    natural |= {"discount": np.float64(0.99), "hidden_sizes": np.array([50, 50]), "double_q": np.True_}
+    natural |= {"strategy": bootdqn.Evoi(reduce="sum")}
+    assert bootdqn.train({"environment": "deep-sea"} | natural, folder) == RunFolder(folder).read_summary()
+
+
+def flat_of(settings):
+    """Return the configuration that `train` would follow, without training."""
+    from bootdqn.training import run
+    from bootdqn.training.config import to_flat
+
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        finished = run.RunOutcome({"status": "finished"}, 0)
+        patch.setattr(run, "run", lambda config, _path, **_options: seen.append(config) or finished)
+        bootdqn.train(settings, "nowhere")
+    return to_flat(*seen)
+
+
+def test_options_of_an_environment_may_be_a_mapping():
+    options = {
+        "is_slippery": False,
+        "map_name": "8x8",
+        "desc": None,
+        "size": np.int64(3),
+        "word": "1",
+        "ends": (1, 2.5),
+    }
+    flat = flat_of({"environment": "gym", "env_id": "FrozenLake-v1", "env_options": options})
+    from bootdqn.envs.config import GymConfig
+
+    assert GymConfig(env_options=tuple(flat["env_options"])).options == options | {"ends": [1, 2.5]}
+    with pytest.raises(ValueError, match="cannot be written as text"):
+        bootdqn.train({"environment": "gym", "env_options": {"a": {"b": 1}}}, "nowhere")
+
+
+def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(own_code):
+    own_code.write("my_strategy", STRATEGY)
+    mine = own_code.load_strategy("my_strategy.Mine")
+    flat = flat_of({"environment": "deep-sea", "strategy": mine(scale=2.0)})
+    assert (flat["strategy"], flat["strategy_from"]) == ("mine:scale=2.0", "my_strategy.Mine")
+    own_code.forget()
+    with pytest.raises(ValueError, match=r"Mine is not known yet: write @bootdqn.register_strategy above it"):
+        bootdqn.train({"environment": "deep-sea", "strategy": mine()}, "nowhere")
+    for wrong in (mine, 3, None):
+        with pytest.raises(ValueError, match="strategy must be of type str"):
+            bootdqn.train({"environment": "deep-sea", "strategy": wrong}, "nowhere")
+
+
 def test_a_finished_run_is_left_alone(folder):
     before = RunFolder(folder).metrics.stat().st_mtime_ns
     assert bootdqn.train(SETTINGS, str(folder)) == RunFolder(folder).read_summary()
@@ -148,6 +198,16 @@ def test_nothing_to_play_is_a_mistake(folder):
     for nothing in ({"episodes": 0}, {"max_steps": 0}, {"seed": -1}):
         with pytest.raises(ValueError, match="must"):
             bootdqn.evaluate_run(folder, **nothing)
+
+
+def test_how_the_heads_vote_is_called_vote_and_checked_before_anything_is_played(folder):
+    with pytest.raises(ValueError, match=r"^vote must be one of plurality, mean, .*; got 'majority'$"):
+        bootdqn.evaluate_run(folder, vote="majority")
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bootdqn.training.evaluation.vote", lambda q, rule: seen.append(rule) or bootdqn.vote(q, rule))
+        bootdqn.evaluate_run(folder, episodes=1, vote="borda")
+    assert set(seen) == {"borda"}
 
 
 def test_ctrl_c_ends_the_loop_that_trains_and_the_same_call_goes_on(tmp_path):

@@ -115,9 +115,9 @@ def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Arr
     return -(regret**2) / information
 
 
-def check_noise_variance(noise_variance: float) -> None:
+def check_noise_variance(noise_variance: Any) -> None:
     """Raise a ValueError unless `noise_variance` is positive, or traced by JAX and so without a value yet."""
-    if isinstance(noise_variance, Real) and not noise_variance > 0:
+    if isinstance(noise_variance, Real) and not float(noise_variance) > 0:
         raise ValueError(f"noise_variance must be positive, got {noise_variance}")
 
 

@@ -6,7 +6,7 @@ A new strategy is one function in `information` (or here), one frozen dataclass 
 
 import difflib
 from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar, Protocol, get_args, get_type_hints
+from typing import Any, ClassVar, Protocol, get_type_hints
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from bootdqn.exploration.information import (
     ucb,
 )
 from bootdqn.exploration.parameters import format_value, parse_value
-from bootdqn.exploration.voting import VoteRule, tally, vote
+from bootdqn.exploration.voting import VoteRule, check_rule, tally, vote
 
 SMALLEST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-37, 1e38
 """What single precision can divide by."""
@@ -150,8 +150,7 @@ class Vote(Strategy):
     """How ballots are counted."""
 
     def __post_init__(self) -> None:
-        if self.rule not in get_args(VoteRule):
-            raise ValueError(f"rule must be one of {', '.join(get_args(VoteRule))}; got {self.rule!r}")
+        check_rule(self.rule)
 
     def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
         """Return the tally."""

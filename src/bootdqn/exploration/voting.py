@@ -53,11 +53,16 @@ def tally(q: Array, rule: VoteRule = "plurality") -> Array:
 
     An action that every head rules out, by a Q-value of -inf, gets -inf, and the others what they get without it.
     """
-    if rule not in get_args(VoteRule):
-        raise ValueError(f"rule must be one of {', '.join(get_args(VoteRule))}; got {rule!r}")
+    check_rule(rule)
     xp = namespace_of_q(q)
     legal = _legal(q, xp)
     return xp.where(legal, _counted(q, rule, legal, xp), -xp.inf)
+
+
+def check_rule(rule: str, name: str = "rule") -> None:
+    """Raise a ValueError, which calls it by `name`, unless `rule` is one of `VoteRule`."""
+    if rule not in get_args(VoteRule):
+        raise ValueError(f"{name} must be one of {', '.join(get_args(VoteRule))}; got {rule!r}")
 
 
 def _counted(q: Array, rule: VoteRule, legal: Array, xp: Any) -> Array:

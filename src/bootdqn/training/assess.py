@@ -14,7 +14,7 @@ from bootdqn.common.run_folder import RunFolder, find_weights
 from bootdqn.common.specs import Array
 from bootdqn.common.written import counted
 from bootdqn.envs.make import for_evaluation, make_environment, spec_of
-from bootdqn.exploration.voting import VoteRule
+from bootdqn.exploration.voting import VoteRule, check_rule
 from bootdqn.training.config import check_play
 from bootdqn.training.evaluation import Evaluation, evaluate
 from bootdqn.training.run import read_run_config
@@ -58,7 +58,7 @@ def assess(
         show: Takes after every step what is going on, in words.
 
     Raises:
-        ValueError: There is nothing to play.
+        ValueError: There is nothing to play, or no such rule.
         UsageError: There is no such run, or no such weights of it.
         TrainingError: The environment raised something.
     """
@@ -67,6 +67,7 @@ def assess(
     weights = find_weights(path, checkpoint) or RunFolder(path).weights
     own = config.evaluation
     rule = own.vote if rule is None else rule
+    check_rule(rule, "vote")
     most = own.eval_episodes if episodes is None else episodes
     calls = count(1)
 

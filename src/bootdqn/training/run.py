@@ -40,7 +40,7 @@ class RunOutcome:
 
 def run(
     config: TrainConfig[Any],
-    path: Path,
+    path: str | Path,
     show: Callable[[Progress], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
@@ -71,7 +71,7 @@ def run(
         TrainingError: The run cannot go on; its last checkpoint is kept.
     """
     refuse_missing_sinks(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
-    config = resolve(config)
+    config, path = resolve(config), Path(path)
     folder = RunFolder(path)
     finished = finished_summary(folder, config, restart=restart)
     if finished is not None:
