@@ -195,9 +195,22 @@ def test_mistakes_say_what_to_write(tmp_path):
 
 
 def test_nothing_to_play_is_a_mistake(folder):
-    for nothing in ({"episodes": 0}, {"max_steps": 0}, {"seed": -1}):
-        with pytest.raises(ValueError, match="must"):
-            bootdqn.evaluate_run(folder, **nothing)
+    for name, nothing in (("episodes", 0), ("max_steps", 0), ("seed", -1)):
+        with pytest.raises(ValueError, match=f"^{name} must"):
+            bootdqn.evaluate_run(folder, **{name: nothing})
+
+
+def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(folder, own_code):
+    with pytest.raises(UsageError, match=r"holds another configuration .*; choose another folder$"):
+        bootdqn.train(SETTINGS | {"seed": 3}, folder)
+    own_code.write("my_strategy", STRATEGY)
+    own_code.load_strategy("my_strategy.Mine")
+    bootdqn.train(SETTINGS | {"max_episodes": 1, "strategy": "mine"}, "run")
+    own_code.forget()
+    with pytest.raises(
+        UsageError, match="in Python import and register it first, on the command line add --strategy-from"
+    ):
+        bootdqn.load_run("run")
 
 
 def test_how_the_heads_vote_is_called_vote_and_checked_before_anything_is_played(folder):

@@ -158,7 +158,7 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
         different = differences(folder.read_config(), to_flat(config))
         if different:
             listed = ", ".join(f"{key}: {old!r} there, {new!r} here" for key, (old, new) in different.items())
-            raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another --run-dir")
+            raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another folder")
         if restart:
             return None
         try:
@@ -167,7 +167,7 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
             raise DamagedFileError(f"{error}; --restart begins the run again") from error
         return summary if summary is not None and summary.get("status") == "finished" else None
     if folder.path.exists() and (not folder.path.is_dir() or any(not _is_ours(p) for p in folder.path.iterdir())):
-        raise UsageError(f"{folder.path} exists and is not a run folder; choose another --run-dir")
+        raise UsageError(f"{folder.path} exists and is not a run folder; choose another folder")
     return None
 
 
