@@ -13,6 +13,8 @@ from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.deep_sea import DeepSea
+from bootdqn.training.weights import load_ensemble
+from reference.own_code import STRATEGY
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
 
@@ -37,6 +39,56 @@ def test_training_gives_the_bytes_that_the_command_line_gives(folder, tmp_path):
         assert getattr(ours, file).read_bytes() == getattr(theirs, file).read_bytes()
 
 
+def test_settings_may_be_objects_and_numbers_of_numpy(folder):
+    natural = {"size": np.int64(3), "max_episodes": np.uint16(60), "num_heads": np.int32(4), "seed": np.array(2)}
+    natural |= {"discount": np.float64(0.99), "hidden_sizes": np.array([50, 50]), "double_q": np.True_}
+    natural |= {"strategy": bootdqn.Evoi(reduce="sum")}
+    assert bootdqn.train({"environment": "deep-sea"} | natural, folder) == RunFolder(folder).read_summary()
+
+
+def flat_of(settings):
+    """Return the configuration that `train` would follow, without training."""
+    from bootdqn.training import run
+    from bootdqn.training.config import to_flat
+
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        finished = run.RunOutcome({"status": "finished"}, 0)
+        patch.setattr(run, "run", lambda config, _path, **_options: seen.append(config) or finished)
+        bootdqn.train(settings, "nowhere")
+    return to_flat(*seen)
+
+
+def test_options_of_an_environment_may_be_a_mapping():
+    options = {
+        "is_slippery": False,
+        "map_name": "8x8",
+        "desc": None,
+        "size": np.int64(3),
+        "word": "1",
+        "ends": (1, 2.5),
+    }
+    flat = flat_of({"environment": "gym", "env_id": "FrozenLake-v1", "env_options": options})
+    from bootdqn.envs.config import GymConfig
+
+    assert GymConfig(env_options=tuple(flat["env_options"])).options == options | {"ends": [1, 2.5]}
+    with pytest.raises(ValueError, match="cannot be written as text"):
+        bootdqn.train({"environment": "gym", "env_options": {"a": {"b": 1}}}, "nowhere")
+
+
+def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(own_code):
+    own_code.write("my_strategy", STRATEGY)
+    mine = own_code.load_strategy("my_strategy.Mine")
+    flat = flat_of({"environment": "deep-sea", "strategy": mine(scale=2.0)})
+    assert (flat["strategy"], flat["strategy_from"]) == ("mine:scale=2.0", "my_strategy.Mine")
+    own_code.forget()
+    with pytest.raises(ValueError, match=r"Mine is not known yet: write @bootdqn.register_strategy above it"):
+        bootdqn.train({"environment": "deep-sea", "strategy": mine()}, "nowhere")
+    for wrong in (mine, 3, None):
+        with pytest.raises(ValueError, match="strategy must be of type str"):
+            bootdqn.train({"environment": "deep-sea", "strategy": wrong}, "nowhere")
+
+
 def test_a_finished_run_is_left_alone(folder):
     before = RunFolder(folder).metrics.stat().st_mtime_ns
     assert bootdqn.train(SETTINGS, str(folder)) == RunFolder(folder).read_summary()
@@ -54,6 +106,12 @@ def test_loaded_q_values_are_those_of_the_networks_one_head_at_a_time(folder):
     q = trained.q_values(np.arange(9))
     assert q.shape == (9, 4, 2)
     np.testing.assert_allclose(q, by_hand(weights), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("observations", [[-1], [9], 3, [0.0], [[0]]], ids=str)
+def test_q_values_are_of_observations_of_the_environment_only(folder, observations):
+    with pytest.raises(ValueError, match=r"observations must be int64 of shape \(B,\)"):
+        bootdqn.load_run(folder).q_values(observations)
 
 
 def by_hand(weights):
@@ -83,6 +141,48 @@ def test_evaluation_is_the_vote_of_the_loaded_heads(folder):
     assert found.returns == pytest.approx([total, total])
 
 
+@pytest.fixture(scope="module")
+def with_snapshots(tmp_path_factory):
+    path = tmp_path_factory.mktemp("snapshots") / "run"
+    bootdqn.train(SETTINGS | {"snapshot_every": 60, "stop_when_solved": False}, path)
+    return path
+
+
+def test_a_snapshot_is_loaded_by_its_step(with_snapshots):
+    last, first = bootdqn.load_run(with_snapshots), bootdqn.load_run(with_snapshots, step=np.int64(60))
+    assert (first.step, last.step) == (60, 180)
+    cells = np.arange(9)
+    assert not np.array_equal(first.q_values(cells), last.q_values(cells))
+    np.testing.assert_array_equal(bootdqn.load_run(with_snapshots, step=180).q_values(cells), last.q_values(cells))
+
+
+def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "bootdqn.training.assess.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
+    )
+    file = RunFolder(with_snapshots).snapshots / "step-000000000060.safetensors"
+    bootdqn.evaluate_run(with_snapshots, step=60, episodes=1)
+    for checkpoint in ("60", str(file)):
+        command = ["evaluate", str(with_snapshots), "--checkpoint", checkpoint, "--episodes", "1"]
+        assert run_command_line(command) == 0
+        assert "weights after 60 steps" in capsys.readouterr().out
+    assert seen == [file] * 3
+
+
+def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, folder, capsys):
+    for function in (bootdqn.load_run, bootdqn.evaluate_run):
+        for step in (61, -1, 0):
+            with pytest.raises(
+                UsageError, match=f"checkpoint {step} of .*: no snapshot after .* there are 60, 120, 180$"
+            ):
+                function(with_snapshots, step=step)
+        with pytest.raises(UsageError, match="there are none: train with --snapshot-every"):
+            function(folder, step=60)
+    assert run_command_line(["evaluate", str(with_snapshots), "--checkpoint", "61"]) == 2
+    assert "no such file, and no snapshot after that step; there are 60, 120, 180" in capsys.readouterr().err
+
+
 def test_mistakes_say_what_to_write(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'size'"):
         bootdqn.train({"environment": "deep-sea", "sise": 3}, tmp_path / "run")
@@ -95,9 +195,32 @@ def test_mistakes_say_what_to_write(tmp_path):
 
 
 def test_nothing_to_play_is_a_mistake(folder):
-    for nothing in ({"episodes": 0}, {"max_steps": 0}, {"seed": -1}):
-        with pytest.raises(ValueError, match="must"):
-            bootdqn.evaluate_run(folder, **nothing)
+    for name, nothing in (("episodes", 0), ("max_steps", 0), ("seed", -1)):
+        with pytest.raises(ValueError, match=f"^{name} must"):
+            bootdqn.evaluate_run(folder, **{name: nothing})
+
+
+def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(folder, own_code):
+    with pytest.raises(UsageError, match=r"holds another configuration .*; choose another folder$"):
+        bootdqn.train(SETTINGS | {"seed": 3}, folder)
+    own_code.write("my_strategy", STRATEGY)
+    own_code.load_strategy("my_strategy.Mine")
+    bootdqn.train(SETTINGS | {"max_episodes": 1, "strategy": "mine"}, "run")
+    own_code.forget()
+    with pytest.raises(
+        UsageError, match="in Python import and register it first, on the command line add --strategy-from"
+    ):
+        bootdqn.load_run("run")
+
+
+def test_how_the_heads_vote_is_called_vote_and_checked_before_anything_is_played(folder):
+    with pytest.raises(ValueError, match=r"^vote must be one of plurality, mean, .*; got 'majority'$"):
+        bootdqn.evaluate_run(folder, vote="majority")
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bootdqn.training.evaluation.vote", lambda q, rule: seen.append(rule) or bootdqn.vote(q, rule))
+        bootdqn.evaluate_run(folder, episodes=1, vote="borda")
+    assert set(seen) == {"borda"}
 
 
 def test_ctrl_c_ends_the_loop_that_trains_and_the_same_call_goes_on(tmp_path):
@@ -128,3 +251,18 @@ def test_what_goes_wrong_and_does_not_end_the_run_is_a_warning(tmp_path, monkeyp
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     with pytest.warns(UserWarning, match="emulates bf16"):
         bootdqn.train(SETTINGS | {"max_episodes": 2, "precision": "bf16"}, tmp_path / "run")
+
+
+def test_a_strategy_of_a_script_is_warned_about_before_it_cannot_be_found_again(own_code, tmp_path, capsys):
+    own_code.write("my_strategy", STRATEGY)
+    mine = own_code.load_strategy("my_strategy.Mine")
+    own_code.forget()
+    bootdqn.register_strategy(mine, "__main__.Mine")
+    with pytest.warns(UserWarning, match=r"__main__.Mine is a class of a script.* module \(a file of its own\)"):
+        bootdqn.train(SETTINGS | {"max_episodes": 2, "strategy": "mine"}, tmp_path / "run")
+    assert bootdqn.load_run(tmp_path / "run").config["strategy_from"] == "__main__.Mine"
+    own_code.forget()
+    assert run_command_line(["inspect", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert "__main__.Mine is a class of a script" in told
+    assert "--strategy-from" not in told

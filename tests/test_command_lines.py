@@ -86,7 +86,7 @@ MALFORMED = {
     "train gym --total-steps 0": "--total-steps must be at least 1",
     "train gym --target-every None": "--target-every needs a number of steps",
     "resume begun --checkpoint-every-steps 0": "--checkpoint-every-steps must be at least 1",
-    "evaluate begun --max-steps 0": "--max-steps must be at least 1",
+    "evaluate begun --max-steps 0": "max_steps must be at least 1",
     "demo --max-episodes 0": "--max-episodes must be at least 1",
     # One of a few
     "train deep-sea --ensemble sharde": "'auto', 'independent', 'shared'",
@@ -111,9 +111,9 @@ MALFORMED = {
     "sweep paper-deepsea size": "'size' is not of the form key=value",
     "sweep paper-deepsea strategy=[greedy,gain]": 'write words as in \'strategy=["greedy", "gain"]\'',
     # Folders and files that are something else, or not there
-    "train deep-sea --run-dir file": "choose another --run-dir",
-    "train deep-sea --run-dir photos": "choose another --run-dir",
-    "train deep-sea --run-dir begun --seed 7": "choose another --run-dir",
+    "train deep-sea --run-dir file": "choose another folder",
+    "train deep-sea --run-dir photos": "choose another folder",
+    "train deep-sea --run-dir begun --seed 7": "choose another folder",
     "resume nowhere": "it has no config.json",
     "resume file": "it has no config.json",
     "resume photos": "it has no config.json",

@@ -2,13 +2,18 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.specs import Array
+from bootdqn.common.specs import Array, as_batch
+from bootdqn.common.written import write_value
+from bootdqn.exploration.registry import script_advice
+from bootdqn.exploration.strategies import ADDED, STRATEGIES, format_strategy
 from bootdqn.exploration.voting import VoteRule
 
 if TYPE_CHECKING:
@@ -17,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trained:
-    """The ensemble of a run, as it was last saved."""
+    """The ensemble of a run, as it was last saved or at one of its snapshots."""
 
     config: dict[str, Any]
     """The complete configuration of the run, flat."""
     step: int
     """Environment steps before its weights were saved."""
     q_values: Callable[[Array], Array]
-    """From observations (B, ...) to Q-values (B, K, A)."""
+    """From observations (B, ...) to Q-values (B, K, A); a ValueError where they are not of the environment's form."""
 
 
 def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
@@ -34,6 +39,7 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
 
     Args:
         settings: `environment` (deep-sea, atari or gym) and what differs from its defaults; the keys of `config.json`.
+            The strategy may be an object, numbers may be NumPy's, and `env_options` a mapping.
         run_dir: The folder, made if it is missing.
 
     Raises:
@@ -48,7 +54,10 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
     from bootdqn.training.config import from_flat
     from bootdqn.training.run import run
 
-    outcome = run(from_flat(settings), Path(run_dir), warn=partial(warnings.warn, stacklevel=2))
+    config = from_flat(_as_written(settings))
+    if advice := script_advice(config.actor.strategy_from or ""):
+        warnings.warn(advice, stacklevel=2)
+    outcome = run(config, Path(run_dir), warn=partial(warnings.warn, stacklevel=2))
     if outcome.summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if outcome.exit_code:
@@ -56,13 +65,38 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
     return outcome.summary
 
 
-def load_run(run_dir: str | Path) -> Trained:
+def _as_written(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings as `config.json` has them: a strategy and options as text, numbers as Python's own."""
+    written = {key: _as_python(value) for key, value in settings.items()}
+    strategy: Any = written.get("strategy")
+    options = written.get("env_options")
+    if type(strategy) in (*STRATEGIES, *ADDED.values()):
+        written["strategy"] = format_strategy(strategy)
+    elif is_dataclass(strategy) and not isinstance(strategy, type):
+        raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")
+    if isinstance(options, Mapping):
+        written["env_options"] = [f"{name}={write_value(_as_python(value))}" for name, value in options.items()]
+    return written
+
+
+def _as_python(value: Any) -> Any:
+    """Return NumPy's numbers and arrays, alone or in a list, as Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return [_as_python(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def load_run(run_dir: str | Path, *, step: int | None = None) -> Trained:
     """Return the ensemble of the run in the folder `run_dir`, finished or under way.
 
+    Args:
+        run_dir: The folder of the run.
+        step: Which of its snapshots, by the steps before it (None: the weights saved last).
+
     Raises:
-        UsageError: The folder holds no run, or no weights yet.
+        UsageError: The folder holds no run, or no weights yet, or no such snapshot.
     """
-    from bootdqn.common.run_folder import RunFolder
+    from bootdqn.common.run_folder import RunFolder, find_weights
     from bootdqn.envs.make import for_evaluation, make_environment, spec_of
     from bootdqn.training.config import to_flat
     from bootdqn.training.run import read_run_config
@@ -71,27 +105,30 @@ def load_run(run_dir: str | Path) -> Trained:
     folder = RunFolder(Path(run_dir))
     config = read_run_config(folder.path)
     spec = spec_of(make_environment(for_evaluation(config.env)))
-    ensemble, step = load_ensemble(folder.weights, config, spec)
-    return Trained(to_flat(config), step, partial(q_values_of, ensemble))
+    weights = find_weights(folder.path, step) or folder.weights
+    ensemble, saved_after = load_ensemble(weights, config, spec)
+    return Trained(to_flat(config), saved_after, lambda seen: q_values_of(ensemble, as_batch(seen, spec.observation)))
 
 
 def evaluate_run(
     run_dir: str | Path,
     *,
+    step: int | None = None,
     episodes: int | None = None,
     max_steps: int | None = None,
-    rule: VoteRule | None = None,
+    vote: VoteRule | None = None,
     seed: int = 0,
 ) -> "Evaluation":
     """Let the heads of the run in the folder `run_dir` vote, and return their returns and how diverse the votes were.
 
     Args:
         run_dir: The folder of a run, finished or under way.
+        step: Which of its snapshots, by the steps before it (None: the weights saved last).
         episodes: The most episodes to play (None: the run's `eval_episodes`).
         max_steps: The most steps to play (None: the run's `eval_max_steps`).
-        rule: How the heads vote (None: the run's `vote`).
+        vote: How the heads vote (None: the run's `vote`).
         seed: Seed of the environment.
     """
     from bootdqn.training.assess import assess
 
-    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=rule, seed=seed).found
+    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=vote, seed=seed, checkpoint=step).found

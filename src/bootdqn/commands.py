@@ -13,6 +13,7 @@ import numpy as np
 import tyro
 
 from bootdqn.common.errors import TrainingError, UsageError
+from bootdqn.common.run_folder import find_snapshots
 from bootdqn.common.written import counted, rounded
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
 from bootdqn.exploration.registry import registered_name
@@ -170,11 +171,10 @@ class Demo:
     def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
         """Show why an agent chose its actions halfway through its training: the last strategy's at the largest size."""
         from bootdqn.inspector.inspect import inspect_run
-        from bootdqn.inspector.recording import snapshots
 
         wanted = [run for run in runs if run.config.env.size == max(self.sizes) and run.config.run.seed == 0]
         path = self.out / wanted[-1].name
-        steps = list(snapshots(path))
+        steps = list(find_snapshots(path))
         if not steps:  # folders of results keep none
             return
         try:
@@ -259,6 +259,8 @@ class Evaluate:
 
     run_dir: tyro.conf.Positional[Path]
     """Folder of a run, finished or under way."""
+    checkpoint: str | None = None
+    """Step of a snapshot, or a file of weights (None: the weights saved last)."""
     episodes: int | None = None
     """The most episodes to play (None: as in the run's own evaluations, its --eval-episodes)."""
     max_steps: int | None = None
@@ -284,6 +286,7 @@ class Evaluate:
         with live_words(str(self.run_dir)) as show:
             found, step, rule = assess(
                 self.run_dir,
+                checkpoint=self.checkpoint,
                 episodes=self.episodes,
                 max_steps=self.max_steps,
                 rule=self.vote,

@@ -239,3 +239,36 @@ def test_a_strategy_that_raises_is_named():
     actor._strategy = Answering()
     with pytest.raises(TrainingError, match="strategy greedy raised IndexError"):
         actor.act(DISAGREEING[None], 0, learning=True)
+
+
+class Writing:
+    """A strategy that writes into what it is given."""
+
+    name = "writing"
+
+    def __init__(self, which):
+        self._which = which
+
+    def select(self, q, head, rng=None):  # noqa: ARG002
+        (q if self._which == "q" else head)[0] = 0
+
+
+@pytest.mark.parametrize(("which", "num_envs"), [("q", 1), ("q", 2), ("heads", 2)])
+def test_a_strategy_cannot_write_into_what_it_is_given(which, num_envs):
+    actor = make_actor(num_envs=num_envs)
+    actor._strategy = Writing(which)
+    q = np.stack([DISAGREEING] * num_envs)
+    with pytest.raises(TrainingError, match="strategy greedy raised ValueError: assignment destination is read-only"):
+        actor.act(q, 0, learning=True)
+    q[0] = 1
+    actor.heads[0] = 1
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_nan_is_not_acted_upon_and_the_strategy_is_named(num_envs):
+    actor = make_actor("evoi:reduce=sum", num_envs=num_envs)
+    q = np.stack([DISAGREEING] * num_envs)
+    q[-1, 1, 1] = np.nan
+    message = "strategy evoi:reduce=sum raised ValueError: evoi cannot rank actions by NaN"
+    with pytest.raises(TrainingError, match=message):
+        actor.act(q, 0, learning=True)

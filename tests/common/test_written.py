@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.common.written import counted, read_value, rounded
+from bootdqn.common.written import counted, read_value, rounded, write_value
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,24 @@ from bootdqn.common.written import counted, read_value, rounded
 )
 def test_a_value_is_what_it_means_or_else_its_text(text, value):
     assert read_value(text) == value
+
+
+PRINTABLE = st.text(st.characters(exclude_categories=["C"]))
+NUMBERS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(
+    st.none() | PRINTABLE | NUMBERS | st.lists(PRINTABLE | NUMBERS, max_size=3) | st.sampled_from(["none", "1", "tru"])
+)
+def test_what_is_written_is_read_as_the_same(value):
+    read = read_value(write_value(value))
+    assert (type(read), read) == (type(value), value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": 1}, [None], object(), 1j])
+def test_what_no_text_means_is_refused(value):
+    with pytest.raises(ValueError, match="cannot be written as text"):
+        write_value(value)
 
 
 def test_one_thing_is_not_many():

@@ -341,3 +341,9 @@ def test_an_unknown_reduction_is_refused_with_the_known_ones(reduce):
     with pytest.raises(ValueError, match="reduce must be one of mean, sum; got") as caught:
         evoi(Q, reduce)
     assert repr(reduce) in str(caught.value)
+
+
+@pytest.mark.parametrize("noise_variance", [0, 0.0, -1, -0.5, np.float32(-1), math.nan])
+def test_a_noise_without_variance_is_refused(noise_variance):
+    with pytest.raises(ValueError, match=f"noise_variance must be positive, got {noise_variance}"):
+        ids(Q, noise_variance=noise_variance)

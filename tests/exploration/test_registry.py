@@ -54,6 +54,20 @@ def with_field(kind, default=...):
     return make(__annotations__={"x": kind}, **({} if default is ... else {"x": default}))
 
 
+def write_into_q(_self, q, head):
+    q -= q.mean()
+    return of_head(q, head)
+
+
+def write_into_q_and_choose(_self, q, _head, _rng):
+    q[..., 0] = 0
+    return q[..., 0, :].argmax(axis=-1)
+
+
+def drawn_anew(_self, q, head):
+    return of_head(q, head) + np.random.default_rng().normal(size=4)
+
+
 # What is taken
 
 
@@ -175,6 +189,18 @@ def test_a_subclass_of_a_strategy_of_the_package_is_one_of_its_own():
         (make(scores=lambda _self, q, head: q[head]), r"Mine.scores, given q of shape \(2, 10, 4\) and head \[0 9\],"),
         (make(select=lambda _self, q, _head, _rng: q[..., 0, 0]), r"Mine.select, .* must return actions 0..3"),
         (make(select=lambda _self, q, _head, _rng: np.full(q.shape[:-2], 4)), "must return actions 0..3, returned 4"),
+        (
+            make(scores=lambda _self, q, _head: np.full_like(q[..., 0, :], np.nan)),
+            "must return numbers that are not NaN",
+        ),
+        (make(scores=lambda _self, q, _head: q[..., 0, :].astype(str)), "must return numbers that are not NaN"),
+        (make(scores=write_into_q), r"Mine.scores, given .* must not change q; let it write into a copy"),
+        (make(select=write_into_q_and_choose), r"Mine.select, given .* must not change q"),
+        (
+            make(scores=lambda _self, q, _head: np.random.rand(*q.shape[:-2], 4)),  # noqa: NPY002 - as users do
+            "must answer the same again; draw in sel",
+        ),
+        (make(scores=drawn_anew), r"Mine.scores, given .* from the rng that it is given"),
         (make(__post_init__=lambda _self: 1 / 0), "raised ZeroDivisionError: division by zero"),
     ],
 )
@@ -216,6 +242,17 @@ def test_a_script_has_one_name_in_every_process():
     mine.__module__ = "__mp_main__"
     register_strategy(mine)
     assert registered_origins() == ("__main__.Mine",)
+
+
+def test_a_strategy_of_a_script_that_ended_is_not_asked_for_by_a_flag_that_cannot_work(own_code):
+    own_code.forget()
+    advice = r"__main__.Mine is a class of a script or notebook.*define it in a module \(a file of its own\)"
+    with pytest.raises(ValueError, match=advice) as caught:
+        parse_strategy_from("mine", "__main__.Mine")
+    assert not isinstance(caught.value, CodeNotImportedError)
+    assert "--strategy-from" not in str(caught.value)
+    with pytest.raises(UsageError, match=advice):
+        own_code.load_strategy("__main__.Mine")
 
 
 def test_a_claim_that_is_not_true_is_refused():

@@ -3,14 +3,16 @@
 import dataclasses
 from typing import get_args
 
+import jax
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bootdqn
 import reference.exploration as reference
-from bootdqn import Boltzmann, Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, ucb
+from bootdqn import Boltzmann, Evoi, Gain, Greedy, Ids, Ucb, Vote, evoi, gain, ids, ucb
 from bootdqn.exploration.strategies import STRATEGIES, follows_head, of_head, parse_strategy
 from bootdqn.exploration.voting import VoteRule
 from reference.libraries import JAX, LIBRARIES, NUMPY, STRICT, TORCH
@@ -240,6 +242,43 @@ def test_a_draw_without_a_generator_is_refused_with_the_way_out():
 def test_boltzmann_refuses_a_temperature_that_is_not_positive(temperature):
     with pytest.raises(ValueError, match=f"temperature must be between 1e-37 and 1e38, got {temperature}"):
         Boltzmann(temperature)
+
+
+# What cannot be ranked
+
+NAN = "cannot rank actions by NaN"
+
+
+@in_every([NUMPY, TORCH, STRICT])
+@every((Evoi(), Gain(), Ucb(), Ids(), Vote(), Vote("mean"), Greedy(), Boltzmann()))
+def test_scores_that_are_nan_are_refused_by_name(library, strategy):
+    for bad in ([[np.nan, 0.0], [0.0, 1.0]], [[0.0, np.nan], [0.0, np.nan]]):
+        for q in (np.array(bad), np.stack([np.eye(2), bad])):
+            with pytest.raises(ValueError, match=f"^{strategy.name} {NAN}: q holds NaN"):
+                strategy.select(library.array(q, "float32"), 0, np.random.default_rng(0))
+
+
+def test_a_nan_that_no_score_depends_on_does_no_harm():
+    assert Greedy().select(np.array([[np.nan, 0.0], [0.0, 1.0]]), 1) == 1
+
+
+@in_every([TORCH, JAX, STRICT])
+def test_a_head_out_of_range_that_was_not_read_is_refused_when_it_has_to_choose(library):
+    with pytest.raises(ValueError, match=NAN):
+        Greedy().select(library.array(coarse_q(2)), library.array(np.array([1, 4])))
+
+
+def test_where_there_is_no_value_to_look_at_nan_passes():
+    q = np.array([[np.nan, 0.0], [0.0, 1.0]], np.float32)
+    strategy = Greedy()
+    assert jax.jit(lambda x: strategy.select(x, 0))(jax.numpy.asarray(q)).shape == ()
+    assert jax.vmap(lambda x: strategy.select(x, 0))(jax.numpy.asarray(q[None])).shape == (1,)
+    assert torch.func.vmap(lambda x: strategy.select(x, 0))(torch.tensor(q[None])).shape == (1,)
+    assert strategy.select(torch.tensor(q, device="meta"), 0).is_meta
+    compiled = torch.compile(lambda x: strategy.select(x, 0), fullgraph=True, backend="eager")
+    assert compiled(torch.tensor(q)).shape == ()
+    with pytest.raises(ValueError, match=NAN):
+        strategy.select(jax.numpy.asarray(q), 0)
 
 
 # Whose head

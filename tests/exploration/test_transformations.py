@@ -116,6 +116,11 @@ def test_vmap_of_jax_asks_every_head_about_one_state(strategy):
     assert_same(JAX, jax.vmap(strategy.select, in_axes=(None, 0))(q, heads), one_by_one)
 
 
+def test_jit_traces_the_parameters_of_ids():
+    q = JAX.array(Q, "float32")
+    assert_same(JAX, jax.jit(ids)(q, 0.5, 2.0), ids(q, 0.5, 2.0))
+
+
 def test_bad_q_values_are_refused_while_tracing():
     with pytest.raises(ValueError, match="at least 2 actions, got 1"):
         jax.jit(gain)(JAX.array(np.ones((3, 1)), "float32"))

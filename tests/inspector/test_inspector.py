@@ -271,7 +271,7 @@ def test_one_step_becomes_the_papers_figure(deep_sea, game, tmp_path, suffix):
         (["RUN", "--strategy", "evio"], "did you mean 'evoi'"),
         (["RUN", "--head", "5"], "--head must be in 0..4"),
         (["RUN", "--strategy", "ids", "--head", "1"], "--head: ids follows no head"),
-        (["RUN", "--episodes", "0"], "--episodes must be at least 1"),
+        (["RUN", "--episodes", "0"], "episodes must be at least 1"),
         (["RUN", "--figure", "x.gif"], "must be a .png, .svg or .pdf"),
         (["RUN", "--figure", "x.png", "--step", "99"], "--step must be in 0..5"),
         (["RUN", "--out", "x.pdf"], "must be an .html file"),

@@ -53,7 +53,7 @@ def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path, m
 
 def test_a_full_disk_is_noticed_beforehand(tmp_path, monkeypatch):
     free_bytes(monkeypatch, 1000)
-    with pytest.raises(UsageError, match="choose another --run-dir"):
+    with pytest.raises(UsageError, match="choose another folder"):
         run(from_flat({"environment": "deep-sea"}), tmp_path / "run")
 
 
@@ -74,9 +74,9 @@ def test_what_a_run_has_saved_already_is_room_for_it(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(bytes(size))
     free_bytes(monkeypatch, 1000)
     refuse_what_cannot_fit(Estimate(0, 0, 0, 1750), tmp_path)
-    with pytest.raises(UsageError, match="choose another --run-dir"):
+    with pytest.raises(UsageError, match="choose another folder"):
         refuse_what_cannot_fit(Estimate(0, 0, 0, 1751), tmp_path)
-    with pytest.raises(UsageError, match="choose another --run-dir"):
+    with pytest.raises(UsageError, match="choose another folder"):
         refuse_what_cannot_fit(Estimate(0, 0, 0, 1001), tmp_path / "elsewhere")
 
 

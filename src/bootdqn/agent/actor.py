@@ -61,6 +61,13 @@ class Actor:
 
     def _select(self, strategy: Strategy, q: Array) -> Array:
         if len(q) == 1:  # one state and an int are picked apart faster than arrays of one, at every step of most runs
-            return np.asarray([strategy.select(q[0], int(self.heads[0]), self._rng)])
-        actions: Array = strategy.select(q, self.heads, self._rng)
+            return np.asarray([strategy.select(_read_only(q)[0], int(self.heads[0]), self._rng)])
+        actions: Array = strategy.select(_read_only(q), _read_only(self.heads), self._rng)
         return actions
+
+
+def _read_only(array: Array) -> Array:
+    """Return a view that a strategy cannot write into."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -21,7 +21,8 @@ class CodeNotImportedError(ValueError):
     """A configuration needs code of the user's own that nobody asked to import; `flags` are the way to ask."""
 
     def __init__(self, *flags: str) -> None:
-        super().__init__(f"needs code of your own, which no file imports by itself: add {' '.join(flags)}")
+        how = f"in Python import and register it first, on the command line add {' '.join(flags)}"
+        super().__init__(f"needs code of your own, which no file imports by itself: {how}")
         self.flags = flags
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.errors import DamagedFileError, UsageError
 
 MAX_JSON_BYTES = 256 * 2**20
 
@@ -101,6 +101,30 @@ class RunFolder:
 def find_runs(root: Path) -> list[RunFolder]:
     """Return every run folder at or below `root`, in the order of their paths."""
     return [RunFolder(config.parent) for config in sorted(root.rglob("config.json"))]
+
+
+def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:
+    """Return the file of weights that `checkpoint` stands for in the run `path`: a step with a snapshot, or a file.
+
+    Raises:
+        UsageError: There is none; those that there are are named.
+    """
+    if checkpoint is None:
+        return None
+    if isinstance(checkpoint, str) and Path(checkpoint).is_file():
+        return Path(checkpoint)
+    found = find_snapshots(path)
+    if str(checkpoint).isdecimal() and int(checkpoint) in found:
+        return found[int(checkpoint)]
+    no_file = "no such file, and " if isinstance(checkpoint, str) else ""
+    known = ", ".join(map(str, found)) or "none: train with --snapshot-every"
+    raise UsageError(f"checkpoint {checkpoint} of {path}: {no_file}no snapshot after that step; there are {known}")
+
+
+def find_snapshots(path: Path) -> dict[int, Path]:
+    """Return the snapshots of the run `path` by their step."""
+    files = {file.stem.removeprefix("step-"): file for file in RunFolder(path).snapshots.glob("step-*.safetensors")}
+    return {int(step): file for step, file in sorted(files.items()) if step.isdecimal()}
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

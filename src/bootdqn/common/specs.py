@@ -47,6 +47,28 @@ class EnvSpec:
     num_actions: int
 
 
+def as_batch(observations: Any, spec: ObservationSpec) -> Array:
+    """Return observations as an array (B, ...) of the type in `spec`.
+
+    Raises:
+        ValueError: They have another shape, numbers of another kind, or integers that are out of range.
+    """
+    batch = np.asarray(observations)
+    shape = str(("B", *spec.shape)).replace("'", "")
+    expected = f"observations must be {spec.dtype} of shape {shape}"
+    if batch.ndim == 0 or batch.shape[1:] != spec.shape:
+        raise ValueError(f"{expected}, got {batch.shape}; make a batch of a single one with numpy.asarray(x)[None]")
+    if batch.dtype.kind not in {"f": "fiu", "i": "iu", "u": "iu"}.get(spec.dtype.kind, spec.dtype.kind):
+        raise ValueError(f"{expected}, got {batch.dtype}")
+    if spec.dtype.kind in "iu" and batch.size:
+        limits = np.iinfo(spec.dtype)
+        low, high = (0, spec.num_values - 1) if isinstance(spec, DiscreteSpec) else (limits.min, limits.max)
+        for found in (batch.min(), batch.max()):
+            if not low <= found <= high:
+                raise ValueError(f"{expected} and in {low}..{high}, got {found}")
+    return batch.astype(spec.dtype, copy=False)
+
+
 class Batch(NamedTuple):
     """B transitions, as the replay gives them and the learner takes them."""
 

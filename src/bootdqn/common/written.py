@@ -1,5 +1,6 @@
-"""Values as people write them on a command line, and read them there."""
+"""Values as people write them on a command line, and as they are read there."""
 
+import json
 import math
 import tomllib
 from typing import Any
@@ -19,6 +20,25 @@ def read_value(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     return content["value"] if content.keys() == {"value"} else text
+
+
+def write_value(value: Any) -> str:
+    """Return the text that `read_value` reads as `value`.
+
+    Raises:
+        ValueError: No text means that.
+
+    Example:
+        >>> [write_value(value) for value in (0.001, [0, 1], True, None, "8x8", "1")]
+        ['0.001', '[0, 1]', 'true', 'none', '8x8', '"1"']
+    """
+    if value is None:
+        return "none"
+    bare = isinstance(value, str) and read_value(value) == value
+    text = value if bare else json.dumps(value, default=repr, ensure_ascii=False)
+    if read_value(text) != value:
+        raise ValueError(f"{value!r} cannot be written as text")
+    return text
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,12 +1,16 @@
 """The one place that looks at what kind of array it was given.
 
 Every formula of this package accepts NumPy, PyTorch and JAX arrays through the array API standard and gives back
-the same kind, on the same device. Only static facts (rank, shape, type) are checked here, never values, so the
-formulas can be traced by `jax.jit`, `torch.compile(fullgraph=True)` and `torch.func.vmap`.
+the same kind, on the same device. Of what the formulas take, only static facts (rank, shape, type) are checked, never
+values, so they can be traced by `jax.jit`, `torch.compile(fullgraph=True)` and `torch.func.vmap`. Values are looked at
+by `holds_nan` alone, where they can be.
 """
 
+import math
 import sys
 from typing import Any
+
+import numpy as np
 
 Array = Any
 """An array of any library that `array_api_compat` knows; static typing has no name for "the same kind"."""
@@ -50,6 +54,19 @@ def population_variance(x: Array, axis: int, xp: Any) -> Array:
     """Return the variance over `axis`, divided by the count and not by the count less one."""
     distance = x - xp.mean(x, axis=axis, keepdims=True)
     return xp.mean(distance * distance, axis=axis)  # PyTorch's `var` warns where there are no states
+
+
+def holds_nan(x: Array, xp: Any) -> bool:
+    """Return whether `x` is seen to hold NaN; what is traced, or on a device without data, has no values to look at."""
+    if isinstance(x, np.ndarray):  # at every step of most runs, and NaN is the largest of all to NumPy's argmax
+        return bool(x.size) and math.isnan(x.item(x.argmax()))
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():
+        return False
+    try:
+        return bool(xp.any(xp.isnan(x)))
+    except (TypeError, RuntimeError):  # as JAX and PyTorch say that there is no value yet
+        return False
 
 
 def _namespace(x: Array) -> Any:

@@ -2,10 +2,12 @@
 
 Notation of the docstrings: `q[k, a]` are the Q-values of one state, `m(a) = mean_k q[k, a]`, `s(a)` the population
 standard deviation over heads, `a1 = argmax_a m(a)` (the lowest index wins a tie) and `m2 = max_{a != a1} m(a)`.
-All functions work on any leading axes: `q` is (..., K, A).
+All functions work on any leading axes: `q` is (..., K, A). An action that may not be taken has `q[k, a] = -inf` in
+every head; the other actions then get what they would get without it.
 """
 
 import math
+from numbers import Real
 from typing import Any, Literal, get_args
 
 from bootdqn.exploration.arrays import Array, namespace_of_q, one_hot, population_variance
@@ -39,9 +41,10 @@ def gain(q: Array) -> Array:
     is_best = one_hot(xp.argmax(mean, axis=-1), q.shape[-1], xp)
     best_value = xp.max(mean, axis=-1, keepdims=True)
     second_value = xp.max(xp.where(is_best, -xp.inf, mean), axis=-1, keepdims=True)
-    undervalued_best = second_value[..., None, :] - q
-    overvalued_other = q - best_value[..., None, :]
-    return xp.clip(xp.where(is_best[..., None, :], undervalued_best, overvalued_other), 0, None)
+    is_best = is_best[..., None, :]
+    higher = xp.where(is_best, second_value[..., None, :], q)  # the best may be undervalued, another one overvalued
+    lower = xp.where(is_best, q, best_value[..., None, :])
+    return xp.clip(higher - lower, 0, None)
 
 
 def evoi(q: Array, reduce: Reduction = "mean") -> Array:
@@ -80,8 +83,8 @@ def ucb(q: Array, scale: float = 1.0) -> Array:
     Returns:
         Scores (..., A), higher is better.
     """
-    xp = namespace_of_q(q)
-    return xp.mean(q, axis=-2) + scale * population_variance(q, -2, xp) ** 0.5
+    mean, variance = _mean_and_variance(q, namespace_of_q(q))
+    return mean + scale * variance**0.5
 
 
 def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Array:
@@ -99,14 +102,23 @@ def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Arr
 
     Returns:
         Scores (..., A), higher is better.
+
+    Raises:
+        ValueError: `noise_variance` is not positive.
     """
+    check_noise_variance(noise_variance)
     xp = namespace_of_q(q)
-    mean = xp.mean(q, axis=-2)
-    variance = population_variance(q, -2, xp)
+    mean, variance = _mean_and_variance(q, xp)
     width = regret_scale * variance**0.5
     regret = xp.max(mean + width, axis=-1, keepdims=True) - (mean - width)
     information = xp.log1p(variance / noise_variance) + 1e-5
     return -(regret**2) / information
+
+
+def check_noise_variance(noise_variance: Any) -> None:
+    """Raise a ValueError unless `noise_variance` is positive, or traced by JAX and so without a value yet."""
+    if isinstance(noise_variance, Real) and not float(noise_variance) > 0:
+        raise ValueError(f"noise_variance must be positive, got {noise_variance}")
 
 
 def information_gain(q: Array, temperature: float = 1.0) -> Array:
@@ -132,7 +144,7 @@ def information_gain(q: Array, temperature: float = 1.0) -> Array:
     log_policy = log_boltzmann(q, temperature, xp)
     policy = xp.exp(log_policy)
     average = xp.clip(xp.mean(policy, axis=-2, keepdims=True), float(xp.finfo(q.dtype).smallest_normal), None)
-    divergence = xp.sum(policy * (log_policy - xp.log(average)), axis=-1)
+    divergence = xp.sum(policy * xp.where(q == -xp.inf, 0.0, log_policy - xp.log(average)), axis=-1)
     return xp.clip(xp.mean(divergence, axis=-1), 0, math.log(q.shape[-2]))
 
 
@@ -140,7 +152,7 @@ def log_boltzmann(q: Array, temperature: float, xp: Any) -> Array:
     """Return the log-probabilities of `softmax(q / temperature)` over the last axis.
 
     Half of each difference is taken, so that it cannot overflow, and what is too unlikely for q's type to hold its
-    probability is kept at a finite one that is as good as zero.
+    probability is kept at a finite one that is as good as zero. An action with Q-value -inf has none.
     """
     limits = xp.finfo(q.dtype)
     smallest, largest = float(limits.smallest_normal), float(limits.max)
@@ -151,4 +163,11 @@ def log_boltzmann(q: Array, temperature: float, xp: Any) -> Array:
     least = 2 * math.log(smallest)
     half = q / 2 - xp.max(q, axis=-1, keepdims=True) / 2
     logits = 2 * (xp.clip(half, max(least / 2 * temperature, -largest), None) / temperature)
+    logits = xp.where(q == -xp.inf, -xp.inf, logits)
     return logits - xp.log(xp.sum(xp.exp(logits), axis=-1, keepdims=True))
+
+
+def _mean_and_variance(q: Array, xp: Any) -> tuple[Array, Array]:
+    """Return both over the heads of `q`, each (..., A); an action that is ruled out has mean -inf and no variance."""
+    mean = xp.mean(q, axis=-2)
+    return mean, population_variance(xp.where((mean == -xp.inf)[..., None, :], 0.0, q), -2, xp)

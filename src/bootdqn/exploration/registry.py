@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.own_code import CodeNotImportedError, import_code, is_module_name
+from bootdqn.common.specs import Array
 from bootdqn.exploration.parameters import can_be_written
 from bootdqn.exploration.strategies import ADDED, STRATEGIES, Strategy, parse_strategy
 
@@ -50,6 +52,8 @@ def load_strategy(origin: str, folder: Path | None = None) -> type[Strategy]:
     """
     flag = f"--strategy-from {origin}"
     _check_origin(origin)
+    if advice := script_advice(origin):
+        raise UsageError(advice)
     module_name, _, name = origin.rpartition(".")
     module = import_code(module_name, flag, folder)
     if not hasattr(module, name):
@@ -73,12 +77,25 @@ def registered_name(origin: str) -> str:
 
     Raises:
         CodeNotImportedError: None did.
+        ValueError: None can, from there.
     """
     for strategy in ADDED.values():
         if _ORIGINS[strategy] == origin:
             return strategy.name
     _check_origin(origin)
+    if advice := script_advice(origin):
+        raise ValueError(advice)
     raise CodeNotImportedError(f"--strategy-from {origin}")
+
+
+def script_advice(origin: str) -> str:
+    """Return what to do about a strategy from a script or notebook, which cannot be imported; nothing for any other."""
+    if not origin.startswith("__main__."):
+        return ""
+    return (
+        f"{origin} is a class of a script or notebook, where no command such as bootdqn inspect finds it again: define "
+        "it in a module (a file of its own), or open the run from a program that registers it"
+    )
 
 
 def parse_strategy_from(text: str, origin: str | None) -> tuple[Strategy, str | None]:
@@ -146,20 +163,35 @@ def _check_parameters(strategy: Any) -> None:
 
 
 def _try_out(strategy: Any) -> None:
-    """Raise a ValueError unless the strategy, with its defaults, answers in the right shapes: one state, and two."""
+    """Raise a ValueError unless the strategy, with its defaults, answers as it should: for one state, and for two."""
     rng = np.random.default_rng(0)
-    heads: tuple[Any, ...] = (3, np.asarray([0, 9]))
-    for states, head in zip(((), (2,)), heads, strict=True):
-        q = rng.normal(size=(*states, 10, 4)).astype(np.float32)
-        expected = {"scores": (*states, 4), "select": states}
-        for method, shape in expected.items():
-            said = f"{strategy.__name__}.{method}, given q of shape {q.shape} and head {head},"
-            try:
-                mine = strategy()
-                found = np.asarray(mine.scores(q, head) if method == "scores" else mine.select(q, head, rng))
-            except Exception as error:
-                raise ValueError(f"{said} raised {type(error).__name__}: {error}") from error
-            if found.shape != shape:
-                raise ValueError(f"{said} must return shape {shape}, returned {found.shape}")
-            if method == "select" and not (found.dtype.kind in "iu" and np.isin(found, range(4)).all()):
-                raise ValueError(f"{said} must return actions 0..3, returned {found}")
+    tries: tuple[tuple[tuple[int, ...], Any], ...] = (((), 3), ((2,), np.asarray([0, 9])))
+    for states, head in tries:
+        _try_on(strategy, rng.normal(size=(*states, 10, 4)).astype(np.float32), head)
+
+
+def _try_on(strategy: Any, q: Array, head: Any) -> None:
+    said = f"{strategy.__name__}.%s, given q of shape {q.shape} and head {head},"
+    states = q.shape[:-2]
+    scores = _answer(said % "scores", lambda: strategy().scores(q, head), q, (*states, 4))
+    if scores.dtype.kind not in "biuf" or np.isnan(scores).any():
+        raise ValueError(f"{said % 'scores'} must return numbers that are not NaN, returned {scores}")
+    actions = _answer(said % "select", lambda: strategy().select(q, head, np.random.default_rng(1)), q, states)
+    if not (actions.dtype.kind in "iu" and np.isin(actions, range(4)).all()):
+        raise ValueError(f"{said % 'select'} must return actions 0..3, returned {actions}")
+
+
+def _answer(said: str, ask: Callable[[], Any], q: Array, shape: tuple[int, ...]) -> Array:
+    """Return what `ask` answers, after checking that it has this shape, is the same again, and leaves `q` alone."""
+    before = q.copy()
+    try:
+        answer, again = np.asarray(ask()), np.asarray(ask())
+    except Exception as error:
+        raise ValueError(f"{said} raised {type(error).__name__}: {error}") from error
+    if answer.shape != shape:
+        raise ValueError(f"{said} must return shape {shape}, returned {answer.shape}")
+    if not np.array_equal(q, before):
+        raise ValueError(f"{said} must not change q; let it write into a copy")
+    if answer.tobytes() != again.tobytes():
+        raise ValueError(f"{said} must answer the same again; draw in select, from the rng that it is given")
+    return answer

@@ -6,14 +6,23 @@ A new strategy is one function in `information` (or here), one frozen dataclass 
 
 import difflib
 from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar, Protocol, get_args, get_type_hints
+from typing import Any, ClassVar, Protocol, get_type_hints
 
 import numpy as np
 
-from bootdqn.exploration.arrays import Array, device_of, namespace_of_q, one_hot
-from bootdqn.exploration.information import Reduction, check_reduction, evoi, gain, ids, log_boltzmann, ucb
+from bootdqn.exploration.arrays import Array, device_of, holds_nan, namespace_of_q, one_hot
+from bootdqn.exploration.information import (
+    Reduction,
+    check_noise_variance,
+    check_reduction,
+    evoi,
+    gain,
+    ids,
+    log_boltzmann,
+    ucb,
+)
 from bootdqn.exploration.parameters import format_value, parse_value
-from bootdqn.exploration.voting import VoteRule, tally, vote
+from bootdqn.exploration.voting import VoteRule, check_rule, tally, vote
 
 SMALLEST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-37, 1e38
 """What single precision can divide by."""
@@ -34,8 +43,13 @@ class Strategy(Protocol):
         """Return the chosen actions (...): the highest score, the lowest index on a tie.
 
         A strategy that draws overrides this, and is the only kind to use `rng`.
+
+        Raises:
+            ValueError: A score is NaN. Scores that are traced, by `jax.jit` or `torch.compile`, are not looked at.
         """
-        return namespace_of_q(q).argmax(self.scores(q, head), axis=-1)
+        xp, scores = namespace_of_q(q), self.scores(q, head)
+        _refuse_nan(self, scores, xp)
+        return xp.argmax(scores, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -120,8 +134,7 @@ class Ids(Strategy):
 
     def __post_init__(self) -> None:
         _require_finite(regret_scale=self.regret_scale, noise_variance=self.noise_variance)
-        if self.noise_variance <= 0:
-            raise ValueError(f"noise_variance must be positive, got {self.noise_variance}")
+        check_noise_variance(self.noise_variance)
 
     def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
         """Return `-D(a)^2 / I(a)`."""
@@ -137,15 +150,19 @@ class Vote(Strategy):
     """How ballots are counted."""
 
     def __post_init__(self) -> None:
-        if self.rule not in get_args(VoteRule):
-            raise ValueError(f"rule must be one of {', '.join(get_args(VoteRule))}; got {self.rule!r}")
+        check_rule(self.rule)
 
     def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
         """Return the tally."""
         return tally(q, self.rule)
 
     def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
-        """Return what the heads choose together; a tie goes to the higher mean Q."""
+        """Return what the heads choose together; a tie goes to the higher mean Q.
+
+        Raises:
+            ValueError: A Q-value is NaN: the tally does not show it.
+        """
+        _refuse_nan(self, q, namespace_of_q(q))
         return vote(q, self.rule)
 
 
@@ -172,12 +189,12 @@ class Boltzmann(Strategy):
         The noise is drawn by NumPy, whatever holds the Q-values: under `jax.jit` it would be drawn once and for all.
 
         Raises:
-            ValueError: There is no `rng`.
+            ValueError: There is no `rng`, or a score is NaN.
         """
-        scores = self.scores(q, head)
+        xp, scores = namespace_of_q(q), self.scores(q, head)
         if rng is None:
             raise ValueError("boltzmann draws its actions: call select with rng=numpy.random.default_rng(seed)")
-        xp = namespace_of_q(q)
+        _refuse_nan(self, scores, xp)
         noise = xp.asarray(rng.gumbel(size=tuple(scores.shape)), dtype=scores.dtype, device=device_of(scores))
         return xp.argmax(scores + noise, axis=-1)
 
@@ -243,6 +260,12 @@ def _head_array(head: Any, values: Array, xp: Any) -> Array:
     if not xp.isdtype(index.dtype, "integral"):
         raise TypeError(f"head must be an int or an integer array, got dtype {index.dtype}")
     return index
+
+
+def _refuse_nan(strategy: Strategy, scores: Array, xp: Any) -> None:
+    if holds_nan(scores, xp):
+        causes = "q holds NaN, a state has no legal action, or a head is out of range"
+        raise ValueError(f"{strategy.name} cannot rank actions by NaN: {causes}")
 
 
 def _require_finite(**parameters: float) -> None:

@@ -11,7 +11,7 @@ class VoteDiversity(NamedTuple):
     """Four readings of "how different are the votes", each of shape (...)."""
 
     vote_count_variance: Array
-    """Population variance over actions of the vote counts. High means agreement."""
+    """Population variance over actions, but for those ruled out, of the vote counts. High means agreement."""
     vote_entropy: Array
     """Entropy of the vote shares in nats. High means diversity."""
     distinct_actions: Array
@@ -50,34 +50,60 @@ def tally(q: Array, rule: VoteRule = "plurality") -> Array:
     - `copeland`: the other actions that it beats by a majority of heads, a tie counting half, so that an action which
       beats every other one (Condorcet's winner) wins;
     - `gap`: plurality, each head's vote weighing as much as its best action is ahead of its second.
+
+    An action that every head rules out, by a Q-value of -inf, gets -inf, and the others what they get without it.
     """
-    if rule not in get_args(VoteRule):
-        raise ValueError(f"rule must be one of {', '.join(get_args(VoteRule))}; got {rule!r}")
+    check_rule(rule)
     xp = namespace_of_q(q)
+    legal = _legal(q, xp)
+    return xp.where(legal, _counted(q, rule, legal, xp), -xp.inf)
+
+
+def check_rule(rule: str, name: str = "rule") -> None:
+    """Raise a ValueError, which calls it by `name`, unless `rule` is one of `VoteRule`."""
+    if rule not in get_args(VoteRule):
+        raise ValueError(f"{name} must be one of {', '.join(get_args(VoteRule))}; got {rule!r}")
+
+
+def _counted(q: Array, rule: VoteRule, legal: Array, xp: Any) -> Array:
+    """Return the tally (..., A) of the actions that are `legal` (..., A), and anything for the others."""
     if rule == "mean":
         return xp.mean(q, axis=-2)
     if rule == "plurality":
         return vote_counts(q)
     if rule == "approval":
-        return xp.sum(xp.astype(q > xp.mean(q, axis=-1, keepdims=True), q.dtype), axis=-2)
+        usual = _mean_where(legal[..., None, :], q, xp)
+        return xp.sum(xp.astype(q > usual, q.dtype), axis=-2)
     if rule == "gap":
-        return _gap_weighted(q, xp)
+        return _gap_weighted(q, legal, xp)
     beats = xp.astype(q[..., :, None] > q[..., None, :], q.dtype)  # (..., K, A, A): is the first above the second
     lead = beats - xp.matrix_transpose(beats)
+    opponent = xp.astype(legal, q.dtype)[..., None, :]
     if rule == "borda":
-        return xp.sum((lead + 1) / 2, axis=(-3, -1)) - q.shape[-2] / 2  # less the half that each has against itself
+        won = (lead + 1) / 2 * opponent[..., None, :, :]
+        return xp.sum(won, axis=(-3, -1)) - q.shape[-2] / 2  # less the half that each has against itself
     ahead = xp.sum(lead, axis=-3)
     won, drawn = xp.astype(ahead > 0, q.dtype), xp.astype(ahead == 0, q.dtype)
-    return xp.sum(won + drawn / 2, axis=-1) - 0.5
+    return xp.sum((won + drawn / 2) * opponent, axis=-1) - 0.5
 
 
-def _gap_weighted(q: Array, xp: Any) -> Array:
+def _gap_weighted(q: Array, legal: Array, xp: Any) -> Array:
     ballots = one_hot(xp.argmax(q, axis=-1), q.shape[-1], xp)
-    best = xp.max(q, axis=-1, keepdims=True)
-    if q.shape[-1] == 1:
-        return xp.sum(xp.astype(ballots, q.dtype), axis=-2)
     second = xp.max(xp.where(ballots, -xp.inf, q), axis=-1, keepdims=True)
-    return xp.sum(xp.where(ballots, best - second, 0.0), axis=-2)
+    gap = xp.max(q, axis=-1, keepdims=True) - second
+    only_one = xp.sum(xp.astype(legal, q.dtype), axis=-1)[..., None, None] == 1
+    return xp.sum(xp.where(ballots, xp.where(only_one, 1.0, gap), 0.0), axis=-2)
+
+
+def _legal(q: Array, xp: Any) -> Array:
+    """Return which actions (..., A) not every head of `q` (..., K, A) rules out by -inf."""
+    return xp.max(q, axis=-2) != -xp.inf
+
+
+def _mean_where(which: Array, x: Array, xp: Any) -> Array:
+    """Return the mean (..., 1) over the last axis of those `x` (..., A) that `which` (..., A) names."""
+    number = xp.clip(xp.sum(xp.astype(which, x.dtype), axis=-1, keepdims=True), 1, None)
+    return xp.sum(xp.where(which, x, 0.0), axis=-1, keepdims=True) / number
 
 
 def vote_counts(q: Array) -> Array:
@@ -90,13 +116,14 @@ def vote_counts(q: Array) -> Array:
 def vote_diversity(q: Array) -> VoteDiversity:
     """Measure how diverse the greedy actions of the heads of `q` (..., K, A) are; each measure is (...)."""
     xp = namespace_of_q(q)
-    votes = vote_counts(q)
+    votes, legal = vote_counts(q), _legal(q, xp)
+    distance = votes - _mean_where(legal, votes, xp)
     share = votes / q.shape[-2]
     voted = votes > 0
     surprise = -xp.log(xp.where(voted, share, 1.0))
     index = xp.astype(xp.argmax(q, axis=-1), q.dtype)
     return VoteDiversity(
-        vote_count_variance=population_variance(votes, -1, xp),
+        vote_count_variance=_mean_where(legal, distance * distance, xp)[..., 0],
         vote_entropy=xp.sum(share * surprise, axis=-1),
         distinct_actions=xp.sum(xp.astype(voted, q.dtype), axis=-1),
         action_index_variance=population_variance(index, -1, xp),

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import find_weights
 from bootdqn.envs.config import DeepSeaConfig
 from bootdqn.inspector.figure import draw_step, save
 from bootdqn.inspector.maps import deep_sea_maps
 from bootdqn.inspector.page import write_page
-from bootdqn.inspector.recording import Player, find_weights
+from bootdqn.inspector.recording import Player
 from bootdqn.inspector.words import summary
 
 

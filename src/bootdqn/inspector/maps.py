@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bootdqn.common.random_streams import random_stream
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.run_folder import RunFolder, find_snapshots
 from bootdqn.common.specs import Array
 from bootdqn.exploration.voting import vote_counts
-from bootdqn.inspector.recording import Player, snapshots
+from bootdqn.inspector.recording import Player
 
 EPISODES = 200
 """Played by each snapshot's agent to see where it goes."""
@@ -30,7 +30,11 @@ class Maps(NamedTuple):
 def deep_sea_maps(path: Path, strategy: str | None, seed: int, weights: Path | None) -> list[Maps]:
     """Return the maps at every snapshot of the run, at its last weights if there are any, and at `weights`."""
     last = RunFolder(path).weights
-    files = [*snapshots(path).values(), *([last] if last.exists() else []), *([] if weights is None else [weights])]
+    files = [
+        *find_snapshots(path).values(),
+        *([last] if last.exists() else []),
+        *([] if weights is None else [weights]),
+    ]
     found: dict[int, Maps] = {}
     for file in files:
         player = Player(path, file, strategy)

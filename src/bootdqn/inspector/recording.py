@@ -274,26 +274,3 @@ class Player:
         if hasattr(unwrapped, "get_action_meanings"):
             return tuple(str(name) for name in unwrapped.get_action_meanings())
         return tuple(str(action) for action in range(int(self.environment.action_space.n)))  # type: ignore[attr-defined]
-
-
-def find_weights(path: Path, checkpoint: str | None) -> Path | None:
-    """Return the file of weights that `checkpoint` stands for: a step with a snapshot, or a path.
-
-    Raises:
-        UsageError: There is none; those that there are are named.
-    """
-    if checkpoint is None:
-        return None
-    if Path(checkpoint).is_file():
-        return Path(checkpoint)
-    found = snapshots(path)
-    if checkpoint.isdecimal() and int(checkpoint) in found:
-        return found[int(checkpoint)]
-    known = ", ".join(map(str, found)) or "none: train with --snapshot-every"
-    raise UsageError(f"--checkpoint {checkpoint}: no such file, and no snapshot after that step; there are {known}")
-
-
-def snapshots(path: Path) -> dict[int, Path]:
-    """Return the snapshots of a run by their step."""
-    files = {file.stem.removeprefix("step-"): file for file in RunFolder(path).snapshots.glob("step-*.safetensors")}
-    return {int(step): file for step, file in sorted(files.items()) if step.isdecimal()}

@@ -11,11 +11,11 @@ from gymnasium.error import DependencyNotInstalled
 
 from bootdqn.common.errors import UsageError, blamed_on, how_to_install
 from bootdqn.common.random_streams import random_stream
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.run_folder import RunFolder, find_weights
 from bootdqn.common.specs import Array
 from bootdqn.common.written import counted
 from bootdqn.envs.make import for_evaluation, make_environment, spec_of
-from bootdqn.exploration.voting import VoteRule
+from bootdqn.exploration.voting import VoteRule, check_rule
 from bootdqn.training.config import check_play
 from bootdqn.training.evaluation import Evaluation, evaluate
 from bootdqn.training.run import read_run_config
@@ -42,6 +42,7 @@ def assess(
     max_steps: int | None,
     rule: VoteRule | None,
     seed: int,
+    checkpoint: str | int | None = None,
     video: Path | None = None,
     show: Callable[[str], None] = lambda _words: None,
 ) -> Assessment:
@@ -53,17 +54,21 @@ def assess(
         max_steps: The most steps, of all episodes together.
         rule: How the heads vote.
         seed: Seed of the environment.
+        checkpoint: Step of a snapshot, or a file of weights; None is the weights saved last.
         video: File to film the episodes to.
         show: Takes after every step what is going on, in words.
 
     Raises:
-        ValueError: There is nothing to play.
+        ValueError: There is nothing to play, or no such rule.
+        UsageError: There is no such run, or no such weights of it.
         TrainingError: The environment raised something.
     """
     check_play(episodes, max_steps, seed)
-    folder, config = RunFolder(path), read_run_config(path)
+    config = read_run_config(path)
+    weights = find_weights(path, checkpoint) or RunFolder(path).weights
     own = config.evaluation
     rule = own.vote if rule is None else rule
+    check_rule(rule, "vote")
     most = own.eval_episodes if episodes is None else episodes
     calls = count(1)
 
@@ -74,7 +79,7 @@ def assess(
             film.take()
 
     environment = make_environment(for_evaluation(config.env), render_mode="rgb_array" if video else None)
-    ensemble, step = load_ensemble(folder.weights, config, spec_of(environment))
+    ensemble, step = load_ensemble(weights, config, spec_of(environment))
     film = _Film(video, environment.render) if video else None
     with pinned_threads(config.run.threads):
         found = evaluate(

@@ -235,12 +235,12 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, t
 
 
 def check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:
-    """Raise a ValueError unless these flags say how much to play."""
-    for flag, value in (("--episodes", episodes), ("--max-steps", max_steps)):
+    """Raise a ValueError unless these say how much to play."""
+    for name, value in (("episodes", episodes), ("max_steps", max_steps)):
         if value is not None and value < 1:
-            raise ValueError(f"{flag} must be at least 1, got {value}")
+            raise ValueError(f"{name} must be at least 1, got {value}")
     if seed < 0:
-        raise ValueError(f"--seed must not be negative, got {seed}")
+        raise ValueError(f"seed must not be negative, got {seed}")
 
 
 def _completed(flat: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,9 +73,7 @@ def refuse_what_cannot_fit(needed: Estimate, path: Path) -> None:
     free = shutil.disk_usage(next(parent for parent in (path, *path.absolute().parents) if parent.exists())).free
     room = free + saved_bytes(path)
     if needed.disk > room:
-        raise UsageError(
-            f"this run needs {needed}, and {path} has room for {gigabytes(room)}; choose another --run-dir"
-        )
+        raise UsageError(f"this run needs {needed}, and {path} has room for {gigabytes(room)}; choose another folder")
 
 
 def saved_bytes(path: Path) -> int:

@@ -41,7 +41,7 @@ class RunOutcome:
 
 def run(
     config: TrainConfig[Any],
-    path: Path,
+    path: str | Path,
     show: Callable[[Progress], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
@@ -72,7 +72,7 @@ def run(
         TrainingError: The run cannot go on; its last checkpoint is kept.
     """
     refuse_missing_sinks(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
-    config = resolve(config)
+    config, path = resolve(config), Path(path)
     folder = RunFolder(path)
     finished = finished_summary(folder, config, restart=restart)
     if finished is not None:
@@ -160,7 +160,7 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
         different = differences(folder.read_config(), to_flat(config))
         if different:
             listed = ", ".join(f"{key}: {old!r} there, {new!r} here" for key, (old, new) in different.items())
-            raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another --run-dir")
+            raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another folder")
         if restart:
             return None
         try:
@@ -169,7 +169,7 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
             raise DamagedFileError(f"{error}; --restart begins the run again") from error
         return summary if summary is not None and summary.get("status") == "finished" else None
     if folder.path.exists() and (not folder.path.is_dir() or any(not _is_ours(p) for p in folder.path.iterdir())):
-        raise UsageError(f"{folder.path} exists and is not a run folder; choose another --run-dir")
+        raise UsageError(f"{folder.path} exists and is not a run folder; choose another folder")
     return None
 
 
