@@ -319,8 +319,11 @@ def test_an_environment_that_raises_is_told_in_a_line(walk, tmp_path, monkeypatc
     with disturbed(monkeypatch, **{method: raises}):
         assert run_command_line(["inspect", str(walk), "--out", str(tmp_path / "page.html")]) == 1
         assert run_command_line(["evaluate", str(walk)]) == 1
-    line = "bootdqn: the environment raised ZeroDivisionError: boom"
-    assert capsys.readouterr().err.splitlines() == [line, line]
+    raised = "raised ZeroDivisionError: boom"
+    assert capsys.readouterr().err.splitlines() == [
+        f"bootdqn: the environment {raised}",
+        f"bootdqn: the environment of the evaluation {raised}",
+    ]
     assert not (tmp_path / "page.html").exists()
 
 

@@ -52,6 +52,10 @@ class Actor:
         try:
             actions = self._select(strategy, q)
         except Exception as error:
+            (_, heads, _) = np.nonzero(np.isnan(q))
+            if len(heads):
+                whose = f"a Q-value of head {heads[0]}"
+                raise TrainingError(f"{whose} is NaN: lower --learning-rate or look at the rewards") from error
             raise TrainingError(f"strategy {self._config.strategy} raised {type(error).__name__}: {error}") from error
         if actions.shape != (len(q),) or actions.dtype.kind not in "iu":
             raise TrainingError(f"strategy {self._config.strategy} gave {actions}, not one action for each state")
