@@ -20,14 +20,16 @@ from bootdqn.training.threads import pinned_threads
 
 STRATEGIES = ("greedy", "gain", "evoi:reduce=sum")
 SIZES = (10, 20)
+PRIOR_SCALES = (0.0, 3.0)
 SEEDS = range(5)
 STEPS = (1_000, 10_000)
 FILE = Path(__file__).parent / "ensembles" / "deep-sea.json"
 
 
-def measure(strategy: str, size: int, seed: int) -> Iterator[Measured]:
+def measure(strategy: str, size: int, prior_scale: float, seed: int) -> Iterator[Measured]:
     """Train one agent, and yield what its ensemble is like after each of `STEPS`."""
-    config = resolve(from_flat({"environment": "deep-sea", "strategy": strategy, "size": size, "seed": seed}))
+    settings = {"strategy": strategy, "size": size, "prior_scale": prior_scale, "seed": seed}
+    config = resolve(from_flat({"environment": "deep-sea", **settings}))
     parts = make_parts(config)
     states = np.flatnonzero(np.tri(size))
     visits = np.zeros(size * size, np.int64)
@@ -35,9 +37,14 @@ def measure(strategy: str, size: int, seed: int) -> Iterator[Measured]:
     visits[parts.position.observations] += 1
     for round_ in train(config, parts):
         if round_.step in STEPS:
-            q = parts.learner.q_values(states)
-            bonuses = densities_and_sizes(q[visits[states] > 0])
-            yield Measured(strategy, size, seed, round_.step, rarity=rarity(q, visits[states]), **bonuses)
+            q, seen = parts.learner.q_values(states), visits[states] > 0
+            yield Measured(
+                **settings,
+                step=round_.step,
+                rarity=rarity(q, visits[states]),
+                rarity_among_visited=rarity(q[seen], visits[states][seen]),
+                **densities_and_sizes(q[seen]),
+            )
         if round_.step >= max(STEPS):
             return
         visits[parts.position.observations] += 1
@@ -47,9 +54,9 @@ def main() -> None:
     """Measure them all."""
     found = []
     with pinned_threads(1):
-        for seed, size, strategy in product(SEEDS, SIZES, STRATEGIES):
-            found += [asdict(one) for one in measure(strategy, size, seed)]
-            print(f"{strategy}, N = {size}, seed {seed}", flush=True)
+        for seed, size, prior_scale, strategy in product(SEEDS, SIZES, PRIOR_SCALES, STRATEGIES):
+            found += [asdict(one) for one in measure(strategy, size, prior_scale, seed)]
+            print(f"{strategy}, N = {size}, prior {prior_scale:g}, seed {seed}", flush=True)
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(FILE)

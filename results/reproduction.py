@@ -17,24 +17,26 @@ from statistics import mean
 
 from matplotlib.figure import Figure
 
-from bootdqn.analysis import atari, deep_sea
+from bootdqn.analysis import atari, deep_sea, ensembles
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.atari_figures import Episode, learning
 from bootdqn.analysis.bsuite_score import score_table
 from bootdqn.analysis.claims import Evidence, judged
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, episodes_to_solve
+from bootdqn.analysis.ensembles import Measured
 from bootdqn.analysis.figures import to_png
 from bootdqn.analysis.paper import RUNTIME_GROWTH
 from bootdqn.analysis.report import deep_sea_answer, said_once
 from bootdqn.analysis.runs import read_runs
 from bootdqn.analysis.tables import Table
 from bootdqn.analysis.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
-from bootdqn.common.algorithms import algorithm
+from bootdqn.common.algorithms import algorithm, on_atari
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import default_settings
 
 RESULTS = Path(__file__).parent
+RANDOM_PLAY = RESULTS / "atari-random"
 DOCS = RESULTS.parent / "docs"
 PAGES = (DOCS / "reproduction.md", DOCS / "what-helps.md", DOCS / "two-paths.md", RESULTS.parent / "README.md")
 BLOCK = re.compile(r"<!-- (?P<folder>[a-z0-9-]+) (?P<what>[a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
@@ -54,6 +56,12 @@ def atari_runs(folder: str) -> list[Played]:
     """Return the evaluated Atari runs of a folder."""
     runs, _ = read_runs(RESULTS / folder, default_settings())
     return atari.read_played(run for run in runs if run.kind == "atari")[0]
+
+
+def measured_ensembles(folder: str) -> list[Measured]:
+    """Return what `ensembles.py` measured."""
+    rows = json.loads((RESULTS / folder / "deep-sea.json").read_text(encoding="utf-8"))
+    return [Measured(**row) for row in rows]
 
 
 EPISODES = (lambda name: episodes_to_solve(deep_sea_results(name)), EPISODES_CAPTION)
@@ -90,6 +98,7 @@ def block(found: re.Match[str]) -> str:
         "evaluations": lambda name: evaluations(atari_runs(name)).to_markdown(),
         "learned": lambda name: learned(name).to_markdown(),
         "speed": speed,
+        "measured": lambda name: ensembles.table(measured_ensembles(name)).to_markdown(),
         "found": lambda name: found_the_long_end(name).to_markdown(),
     }
     return writers[what](folder)
@@ -143,12 +152,13 @@ def evaluations(played: list[Played]) -> Table:
 def learned(folder: str) -> Table:
     """Return what each Atari run scored before and after it learned, beside random play of the same game."""
     rows = []
-    for run in sorted(atari_runs(folder), key=lambda run: (run.game, atari.name_of(run.variant), run.num_heads)):
+    for run in sorted(atari_runs(folder), key=lambda run: (run.game, run.variant.strategy, run.num_heads)):
         before, after = _returns_before_and_after_learning(RESULTS / folder / run.name)
-        random, _ = _returns_before_and_after_learning(RESULTS / f"{folder}-random" / run.game)
+        random, _ = _returns_before_and_after_learning(RANDOM_PLAY / run.game)
         rows.append(
             (
                 run.game,
+                on_atari(run.variant.strategy).label,
                 str(run.num_heads),
                 f"{mean(random):.1f} ({len(random)})",
                 f"{mean(before):.1f} ({len(before)})",
@@ -158,13 +168,14 @@ def learned(folder: str) -> Table:
         )
     columns = (
         "game",
+        "algorithm",
         "K",
         "random play (episodes)",
         "before the first update (episodes)",
         f"last {LAST_EPISODES} episodes",
         "last vote",
     )
-    return Table("learned", "What was learned", columns, rows, text_columns=("game",))
+    return Table("learned", "What was learned", columns, rows, text_columns=("game", "algorithm"))
 
 
 def _returns_before_and_after_learning(path: Path) -> tuple[list[float], list[float]]:
@@ -182,7 +193,7 @@ def learning_figure(folder: str, name: str) -> Figure:
     config = run.read_config()
     skip = config["frame_skip"]
     episodes = [Episode(skip * record["step"], record["return"]) for record in run.read_metrics("episode")]
-    random, _ = _returns_before_and_after_learning(RESULTS / f"{folder}-random" / played.game)
+    random, _ = _returns_before_and_after_learning(RANDOM_PLAY / played.game)
     return learning(played, episodes, skip * config["learning_starts"], mean(random))
 
 
@@ -232,7 +243,7 @@ def speed(folder: str) -> str:
 def claims() -> Table:
     """Return the paper's claims, judged by all the runs."""
     found = [result for folder in ("deep-sea", "deep-sea-small") for result in deep_sea_results(folder)]
-    table = judged(Evidence.among(found, atari_runs("atari")))
+    table = judged(Evidence.among(found, atari_runs("atari"), measured_ensembles("ensembles")))
     kept = [table.columns.index(name) for name in ("the paper says", "here", "what these runs say")]
     rows = [tuple(row[number] for number in kept) for row in table.rows]
     return Table("claims", table.title, tuple(table.columns[n] for n in kept), rows, text_columns=table.text_columns)

@@ -82,7 +82,7 @@ def test_rare_states_are_judged_by_every_cell():
 def test_sparsity_is_said_to_follow_from_the_formulas():
     assert verdict(SPARSER, some()) == SUPPORTED
     (says,) = [row[3] for row in judged(Evidence.among([], [], some())).rows if row[0] == SPARSER]
-    assert "20% of gains and 60% of EVOIs are positive; these are 0.900 and 0.300 on average" in says
+    assert "20 % of gains and 60 % of EVOIs are positive; these are 0.900 and 0.300 on average" in says
     assert "cannot be otherwise" in says
 
 

@@ -326,8 +326,8 @@ def _gain_is_sparser(evidence: Evidence) -> Verdict:
     shares = [float(np.mean([getattr(one, name) for one in found])) for name in ("gain_density", "evoi_density")]
     sizes = [float(np.mean([getattr(one, name) for one in found])) for name in ("gain_size", "evoi_size")]
     says = (
-        f"{_looked_into(found)}: {shares[0]:.0%} of gains and {shares[1]:.0%} of EVOIs are positive; these are "
-        f"{sizes[0]:.3f} and {sizes[1]:.3f} on average. It cannot be otherwise: it follows from the formulas (for EVOI "
+        f"{_looked_into(found)}: {100 * shares[0]:.0f} % of gains and {100 * shares[1]:.0f} % of EVOIs are positive; "
+        f"these are {sizes[0]:.3f} and {sizes[1]:.3f} on average. It cannot be otherwise: it follows from the formulas (for EVOI "
         "by mean; by sum it is denser and higher)"
     )
     return Verdict(SUPPORTED, says, "ensembles")
