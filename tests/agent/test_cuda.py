@@ -9,7 +9,10 @@ import torch
 from reference.batches import random_batch
 from reference.comparison import KINDS, assert_same_update, copy_of_state, slow_learner
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
+]
 ON_A_GPU = {name: replace(kind, device="cuda") for name, kind in KINDS.items() if name != "tabular"}
 CONFIGS = [{}, {"loss": "huber"}, {"double_q": False}]
 

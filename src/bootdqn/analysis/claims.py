@@ -327,8 +327,8 @@ def _gain_is_sparser(evidence: Evidence) -> Verdict:
     sizes = [float(np.mean([getattr(one, name) for one in found])) for name in ("gain_size", "evoi_size")]
     says = (
         f"{_looked_into(found)}: {100 * shares[0]:.0f} % of gains and {100 * shares[1]:.0f} % of EVOIs are positive; "
-        f"these are {sizes[0]:.3f} and {sizes[1]:.3f} on average. It cannot be otherwise: it follows from the formulas (for EVOI "
-        "by mean; by sum it is denser and higher)"
+        f"these are {sizes[0]:.3f} and {sizes[1]:.3f} on average. It cannot be otherwise: it follows from the "
+        "formulas (for EVOI by mean; by sum it is denser and higher)"
     )
     return Verdict(SUPPORTED, says, "ensembles")
 
