@@ -143,7 +143,7 @@ def evaluations(played: list[Played]) -> Table:
             ", ".join(f"{value:g}" for value in run.scores),
             ", ".join(f"{value:.2f}" for value in run.diversity["vote_entropy"]),
         )
-        for run in sorted(played, key=lambda run: (run.game, atari.name_of(run.variant), run.seed))
+        for run in sorted(played, key=lambda run: (run.game, run.variant.strategy, run.num_heads, run.seed))
     ]
     columns = ("game", "algorithm", "seed", "frames", "score of each evaluation", "vote entropy (nats)")
     return Table("evaluations", "Evaluations", columns, rows, text_columns=("game", "algorithm"))
