@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import rich.table
 
-from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, whole_number
+from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, read_finished, whole_number
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
 from bootdqn.common.variants import Variant, label, variant_order
@@ -82,21 +82,7 @@ class Cell:
 
 def read_results(runs: Iterable[Run]) -> tuple[list[Result], list[Trouble]]:
     """Return the result of every finished run, and the runs that do not count: a seed counts once."""
-    results: dict[Any, tuple[Result, str]] = {}
-    troubles = []
-    for run in runs:
-        if run.status != "finished":
-            troubles.append(Trouble(run.name, str(run.summary.get("error", run.status))))
-            continue
-        try:
-            result = _result(run)
-        except UNREADABLE as error:
-            troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
-            continue
-        _, first = results.setdefault((result.variant, result.size, result.cap, result.seed), (result, run.name))
-        if first != run.name:
-            troubles.append(Trouble(run.name, f"the same algorithm and seed as {first}, which is counted"))
-    return [result for result, _ in results.values()], troubles
+    return read_finished(runs, _result, lambda result: (result.variant, result.size, result.cap, result.seed))
 
 
 def regret_curves(runs: Iterable[Run], size: int) -> dict[Variant, list[list[float]]]:

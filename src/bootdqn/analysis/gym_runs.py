@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, whole_number
+from bootdqn.analysis.runs import Run, Trouble, finite_number, read_finished, whole_number
 from bootdqn.analysis.tables import Table
 from bootdqn.common.variants import Variant, label, variant_order
 from bootdqn.common.written import counted, rounded
@@ -41,21 +41,7 @@ Cell = tuple[str, int, Variant]
 
 def read_gym_runs(runs: Iterable[Run]) -> tuple[list[GymRun], list[Trouble]]:
     """Return every finished run, and the runs that do not count: a seed counts once."""
-    found: dict[Any, GymRun] = {}
-    troubles = []
-    for run in runs:
-        if run.status != "finished":
-            troubles.append(Trouble(run.name, str(run.summary.get("error", run.status))))
-            continue
-        try:
-            one = _gym_run(run)
-        except UNREADABLE as error:
-            troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
-            continue
-        first = found.setdefault((*_cell(one), one.seed), one)
-        if first is not one:
-            troubles.append(Trouble(run.name, f"the same algorithm and seed as {first.name}, which is counted"))
-    return list(found.values()), troubles
+    return read_finished(runs, _gym_run, lambda one: (*_cell(one), one.seed))
 
 
 def _gym_run(run: Run) -> GymRun:

@@ -1,15 +1,16 @@
 """All the runs below a folder, whatever became of them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.run_folder import RunFolder, find_runs
 from bootdqn.common.variants import Variant, variant_of
 
+ReadT = TypeVar("ReadT")
 Defaults = Mapping[str, Mapping[str, Any]]
 """The default settings of each kind of environment, which tell what is special about a run."""
 
@@ -83,3 +84,27 @@ def read_runs(root: Path, defaults: Defaults) -> tuple[list[Run], list[Trouble]]
         except DamagedFileError as error:
             troubles.append(Trouble(name, f"damaged: {error}"))
     return runs, troubles
+
+
+def read_finished(
+    runs: Iterable[Run], read: Callable[[Run], ReadT], identity: Callable[[ReadT], Any]
+) -> tuple[list[ReadT], list[Trouble]]:
+    """Return what `read` makes of every finished run, and the runs that do not count.
+
+    Of those with the same `identity`, which are copies of one seed, the first counts.
+    """
+    found: dict[Any, tuple[ReadT, str]] = {}
+    troubles = []
+    for run in runs:
+        if run.status != "finished":
+            troubles.append(Trouble(run.name, str(run.summary.get("error", run.status))))
+            continue
+        try:
+            one = read(run)
+        except UNREADABLE as error:
+            troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
+            continue
+        _, first = found.setdefault(identity(one), (one, run.name))
+        if first != run.name:
+            troubles.append(Trouble(run.name, f"the same algorithm and seed as {first}, which is counted"))
+    return [one for one, _ in found.values()], troubles
