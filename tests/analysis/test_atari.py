@@ -6,7 +6,8 @@ import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
 from bootdqn.analysis import atari_figures
-from bootdqn.analysis.atari import curve, equal_budget, improvements, in_common, maximal_scores, read_played, runtime
+from bootdqn.analysis.atari import curve, equal_budget, improvements, in_common, maximal_scores, read_played
+from bootdqn.analysis.atari_heads import runtime
 from bootdqn.analysis.report import atari_answer, write_report
 from bootdqn.analysis.runs import read_runs
 from reference.run_folders import DEFAULTS, write_atari

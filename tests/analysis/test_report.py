@@ -17,10 +17,10 @@ from bootdqn.analysis.atari import (
     maximal_scores,
     normalised_scores,
     read_played,
-    runtime,
     vote_diversity,
     with_paper_heads,
 )
+from bootdqn.analysis.atari_heads import runtime
 from bootdqn.analysis.claims import CONTRADICTED, OPEN, SUPPORTED, Evidence, judged
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.report import atari_answer, write_report

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bootdqn.analysis import paper
-from bootdqn.analysis.atari import Played, by_heads, curve, games_of, name_of, normalised_strata, of, variants_of
+from bootdqn.analysis.atari import Played, curve, games_of, name_of, normalised_strata, of, variants_of
+from bootdqn.analysis.atari_heads import by_heads
 from bootdqn.analysis.figures import STYLE, band
 from bootdqn.analysis.statistics import intervals_of_means, performance_profile
 from bootdqn.common.algorithms import on_atari

@@ -11,7 +11,6 @@ from bootdqn.analysis import paper
 from bootdqn.analysis.atari import (
     SPEED_DEPENDS_ON,
     Played,
-    by_heads,
     frames_of,
     games_of,
     in_common,
@@ -19,8 +18,8 @@ from bootdqn.analysis.atari import (
     mean_diversity,
     normalised_strata,
     of,
-    speeds_of,
 )
+from bootdqn.analysis.atari_heads import by_heads, speeds_of
 from bootdqn.analysis.deep_sea import Cell, Result, by_cap, cells
 from bootdqn.analysis.ensembles import Measured, by_cell
 from bootdqn.analysis.statistics import interval_of_mean

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
 
-from bootdqn.analysis import atari, atari_figures, bsuite_score, deep_sea, deep_sea_figures, gym_runs, variant_figures
+from bootdqn.analysis import (
+    atari,
+    atari_figures,
+    atari_heads,
+    bsuite_score,
+    deep_sea,
+    deep_sea_figures,
+    gym_runs,
+    variant_figures,
+)
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import Evidence, judged
 from bootdqn.analysis.deep_sea import Cell, Result
@@ -191,9 +200,9 @@ def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) ->
         figure = atari_figures.diversity(runs, measure, axis)
         parts.append(content.figure(f"atari-{measure.replace('_', '-')}", figure, f"Vote diversity. {caption}"))
     parts.append(content.table(atari.vote_diversity(runs)))
-    if atari.by_heads(played):
+    if atari_heads.by_heads(played):
         parts.append(content.figure("atari-heads", atari_figures.heads(played), f"Several numbers of heads. {caption}"))
-        parts.append(content.table(atari.runtime(played)))
+        parts.append(content.table(atari_heads.runtime(played)))
     content.sections.append(("Atari", "".join(parts)))
 
 
