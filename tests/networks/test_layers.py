@@ -8,6 +8,7 @@ from torch.nn.functional import one_hot
 
 from bootdqn.networks.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, draw_parameters
 from bootdqn.networks.torsos import Flat
+from reference.threads import torch_threads
 
 SIZES = [(1, 1, 1, 1), (1, 4, 3, 2), (5, 1, 6, 4), (3, 8, 1, 5), (20, 50, 50, 128), (4, 100, 7, 1), (2, 3, 2, 33)]
 """Heads, inputs, outputs, batch."""
@@ -124,10 +125,8 @@ def test_gradients_of_a_table_add_up_in_the_order_of_the_batch_with_any_number_o
 
 @pytest.fixture
 def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+    with torch_threads(2):
+        yield
 
 
 def test_an_observation_beyond_the_table_is_refused():

@@ -3,17 +3,15 @@
 import json
 
 import pytest
-import torch
 
 from reference.faults import results, train
+from reference.threads import torch_threads
 
 
 @pytest.fixture
 def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with torch_threads(1):
+        yield
 
 
 @pytest.fixture(scope="session")

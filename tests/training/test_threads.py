@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from bootdqn.training.threads import pinned_threads
+from reference.threads import torch_threads
 
 COUNT = 200_000  # enough for PyTorch to share the work among its threads
 
@@ -16,13 +17,11 @@ def share_flushed():
 
 @pytest.fixture
 def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_flush_denormal(False)
-    with pinned_threads(1):  # it leaves every thread in the mode it found
-        pass
-    torch.set_num_threads(before)
+    with torch_threads(2):
+        yield
+        torch.set_flush_denormal(False)
+        with pinned_threads(1):  # it leaves every thread in the mode it found
+            pass
 
 
 @pytest.mark.usefixtures("two_threads")
