@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.lock import holder_of
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.events import Ended, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
@@ -66,6 +67,11 @@ def wait_for(condition, seconds=120):
         time.sleep(0.05)
 
 
+def send(folder, to_do):
+    """Send a signal to the process that a run is trained by."""
+    os.kill(holder_of(folder.lock).pid, to_do)
+
+
 def has_new_checkpoint(folder):
     return any(path.name > "step-000000000000" for path in folder.checkpoints.glob("step-*"))
 
@@ -77,23 +83,33 @@ def assert_as_alone(path, seed, alone):
 
 
 def test_a_worker_killed_and_a_node_removed_cost_nothing_but_time(cluster, tmp_path, alone):
-    """The worker of one run is killed; when both runs are under way again, the second node is taken away."""
-    runs, events = [long_run(0), long_run(1)], []
+    """The worker of one run is killed; when both runs are under way again, the second node is taken away.
+
+    A run is held from its start until it is struck, so that it cannot be over before.
+    """
+    runs, events, held = [long_run(0), long_run(1)], [], []
     second = next(node for node in cluster.worker_nodes)
 
     def strike(event):
         events.append(event)
-        kinds = [type(seen) for seen in events]
-        if isinstance(event, Started) and kinds.count(Started) == 1:
-            folder = RunFolder(tmp_path / event.run.name)
-            wait_for(lambda: has_new_checkpoint(folder))
-            os.kill(json.loads(folder.lock.read_text())["pid"], signal.SIGKILL)
-        if isinstance(event, Started) and kinds.count(Started) == 3:
+        if not isinstance(event, Started):
+            return
+        folder = RunFolder(tmp_path / event.run.name)
+        held.append(folder)
+        if len(held) < 3:
+            send(folder, signal.SIGSTOP)
+        if len(held) == 2:
+            send(held[0], signal.SIGCONT)
+            wait_for(lambda: has_new_checkpoint(held[0]))
+            send(held[0], signal.SIGKILL)
+        if len(held) == 3:
+            send(held[1], signal.SIGCONT)
             cluster.remove_node(second, allow_graceful=False)
 
     outcome = run_on_ray(runs, tmp_path, cluster.address, strike, retries=3, saving=OFTEN)
     cluster.add_node(num_cpus=1)
     assert [end.finished for end in outcome.ended] == [True, True]
+    assert held[0].path == held[2].path != held[1].path
     assert sum(isinstance(event, Ended) and event.retrying for event in events) >= 2
     for seed in (0, 1):
         assert_as_alone(tmp_path / f"long-{seed}", seed, alone)

@@ -50,7 +50,7 @@ class Lock:
     def check(self) -> None:
         """Raise a FolderLostError if another process has taken the lock over, as after this one slept for long."""
         if not self._is_ours():
-            raise FolderLostError(f"{self._path.parent} was taken over by {_read(self._path) or 'another process'}")
+            raise FolderLostError(f"{self._path.parent} was taken over by {holder_of(self._path) or 'another process'}")
 
     def release(self) -> None:
         """Give the lock back."""
@@ -62,7 +62,7 @@ class Lock:
         os.close(self._handle)
 
     def _is_ours(self) -> bool:
-        holder = _read(self._path)
+        holder = holder_of(self._path)
         return holder is not None and holder.token == self._holder.token
 
     def _beat(self) -> None:
@@ -83,6 +83,15 @@ def locked(path: Path) -> Iterator[Lock]:
         yield lock
     finally:
         lock.release()
+
+
+def holder_of(path: Path) -> Holder | None:
+    """Return whom a lock file names, alive or lost, or None where it names nobody."""
+    try:
+        value = json.loads(path.read_bytes()[:10_000])
+        return Holder(**{field.name: field.type(value[field.name]) for field in fields(Holder)})  # type: ignore[operator]
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
 
 
 def _acquire(path: Path) -> Lock:
@@ -122,7 +131,7 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
             held_here = True
         if not _is_at(path, handle):
             return  # gone, or another one's by now: look again
-        holder = _read(path)
+        holder = holder_of(path)
         same_kernel = holder is not None and holder.boot_id == me.boot_id
         silent = _age(path)
         if held_here or (not same_kernel and silent < LOST_AFTER_SECONDS):
@@ -140,7 +149,7 @@ def _move_away(path: Path, lost: Holder | None) -> None:
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     with contextlib.suppress(FileNotFoundError):
         path.rename(aside)
-        if _read(aside) != lost:
+        if holder_of(aside) != lost:
             with contextlib.suppress(FileExistsError):
                 path.hardlink_to(aside)
         aside.unlink()
@@ -164,15 +173,6 @@ def _age(path: Path) -> float:
         return 0.0
     finally:
         now.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> Holder | None:
-    """Return whom a lock file names, or None where it names nobody."""
-    try:
-        value = json.loads(path.read_bytes()[:10_000])
-        return Holder(**{field.name: field.type(value[field.name]) for field in fields(Holder)})  # type: ignore[operator]
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None
 
 
 def _boot_id() -> str:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bootdqn.common.errors import FolderInUseError, UsageError, how_to_install
-from bootdqn.common.lock import LOST_AFTER_SECONDS
+from bootdqn.common.lock import LOST_AFTER_SECONDS, Holder, holder_of
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.cost import longest_steps, memory_needed
 from bootdqn.experiments.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
@@ -87,6 +87,7 @@ class _Runs:
         self._task = ray.remote(max_calls=1, max_retries=0)(_train)
         self._memory = {planned.name: needed for planned, needed in zip(runs, memory_needed(runs), strict=True)}
         self._started: set[PurePosixPath] = set()
+        self._left_behind: dict[PurePosixPath, Holder | None] = {}
         self._failures: Counter[PurePosixPath] = Counter()
         self._pending: dict[Any, PlannedRun] = {}
         for planned in runs:
@@ -116,6 +117,7 @@ class _Runs:
             return SweepOutcome(ended, stop.exit_code if stop else None)
 
     def _submit(self, planned: PlannedRun) -> None:
+        self._left_behind[planned.name] = holder_of(RunFolder(self._out / planned.name).lock)
         task = self._task.options(
             num_cpus=planned.config.run.threads,
             memory=self._memory[planned.name],
@@ -150,10 +152,13 @@ class _Runs:
         return end
 
     def _look_at_folders(self) -> None:
-        """Tell how far the runs are, as their folders on the shared storage say."""
+        """Tell how far the runs are, as their folders on the shared storage say.
+
+        A run has started when its folder is locked by another worker than the one that was lost with it.
+        """
         for planned in self._pending.values():
             folder = RunFolder(self._out / planned.name)
-            if not folder.lock.exists():
+            if holder_of(folder.lock) in (None, self._left_behind[planned.name]):
                 continue
             if planned.name not in self._started:
                 self._started.add(planned.name)
