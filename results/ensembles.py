@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bootdqn.analysis.ensembles import Measured, densities_and_sizes, rarity
+from bootdqn.analysis.ensembles import Measured, densities_and_sizes, rarity, rarity_within
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.loop import begin, make_parts, train
 from bootdqn.training.threads import pinned_threads
@@ -43,6 +43,7 @@ def measure(strategy: str, size: int, prior_scale: float, seed: int) -> Iterator
                 step=round_.step,
                 rarity=rarity(q, visits[states]),
                 rarity_among_visited=rarity(q[seen], visits[states][seen]),
+                rarity_at_one_depth=rarity_within(states // size, q, visits[states]),
                 **densities_and_sizes(q[seen]),
             )
         if round_.step >= max(STEPS):

@@ -21,10 +21,11 @@ from bootdqn.analysis import atari, deep_sea, ensembles
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.atari_figures import Episode, learning
 from bootdqn.analysis.bsuite_score import score_table
-from bootdqn.analysis.claims import Evidence, judged
+from bootdqn.analysis.claims import judged
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, episodes_to_solve
 from bootdqn.analysis.ensembles import Measured
+from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png
 from bootdqn.analysis.paper import RUNTIME_GROWTH
 from bootdqn.analysis.report import deep_sea_answer, said_once

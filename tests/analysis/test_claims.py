@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from bootdqn.analysis import paper
 from bootdqn.analysis.atari import MEASURES, Played, leader
-from bootdqn.analysis.claims import CLAIMS, CONTRADICTED, OPEN, SUPPORTED, Evidence, judged
+from bootdqn.analysis.claims import CLAIMS, judged
 from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence
 from bootdqn.common.variants import Variant
 
 BEST_IN_FOUR = "EVOI has the best maximal score in four of six games."

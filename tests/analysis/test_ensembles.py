@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import spearmanr
 
-from bootdqn.analysis.claims import CONTRADICTED, OPEN, SUPPORTED, Evidence, judged
-from bootdqn.analysis.ensembles import Measured, by_cell, densities_and_sizes, rarity, table
+from bootdqn.analysis.claims import judged
+from bootdqn.analysis.ensembles import Measured, by_cell, densities_and_sizes, rarity, rarity_within, table
+from bootdqn.analysis.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence
 
 SPARSER, RARE = "Gain is sparser than EVOI, which is denser but lower.", "Heads disagree more in rare states."
 Q_VALUES = arrays(np.float64, (4, 3, 2), elements=st.integers(-3, 3).map(float))
@@ -24,6 +26,11 @@ def slow_gain(q):
     return [
         [max(second - row[a], 0) if a == best else max(row[a] - mean[best], 0) for a in range(len(row))] for row in q
     ]
+
+
+def disputed_by(*spread):
+    """Q-values of two heads that disagree about each state as much as `spread` says."""
+    return np.array([[[-s, 0.0], [s, 0.0]] for s in spread])
 
 
 @given(Q_VALUES)
@@ -45,8 +52,7 @@ def test_gain_is_never_denser_than_evoi_nor_lower(q):
 
 
 def test_rarity_is_minus_one_where_heads_disagree_the_more_the_rarer_a_state_is():
-    spread = np.array([0.1, 0.2, 0.5, 3.0])
-    q = np.array([[[-s, 0.0], [s, 0.0]] for s in spread])
+    q = disputed_by(0.1, 0.2, 0.5, 3.0)
     assert rarity(q, np.array([90, 20, 3, 0])) == pytest.approx(-1)
     assert rarity(q, np.array([0, 3, 20, 90])) == pytest.approx(1)
 
@@ -57,9 +63,41 @@ def test_rarity_does_not_see_what_all_heads_agree_about():
     assert rarity(q + rng.normal(size=(20, 1, 3)), visits) == pytest.approx(rarity(q, visits))
 
 
+def test_within_groups_only_states_of_one_group_are_compared():
+    """The visits of each group are opposed to its disagreement, while both are far larger in the second."""
+    q, visits, groups = disputed_by(1, 2, 3, 11, 12, 13), np.array([3, 2, 1, 30, 20, 10]), np.array([0, 0, 0, 1, 1, 1])
+    assert rarity(q, visits) > 0
+    assert rarity_within(groups, q, visits) == pytest.approx(-1)
+
+
+def test_within_groups_is_what_pooled_ranks_of_each_group_say():
+    rng = np.random.default_rng(0)
+    groups, q, visits = rng.integers(0, 4, 30), rng.normal(size=(30, 5, 2)), rng.integers(0, 6, 30)
+    spread = q.std(axis=1).mean(axis=1)
+    pairs = []
+    for i in range(30):
+        mates = [j for j in range(30) if groups[j] == groups[i]]
+        pairs.append([sum(np.sign(x[i] - x[j]) for j in mates) / 2 for x in (visits, spread)])
+    assert rarity_within(groups, q, visits) == pytest.approx(np.corrcoef(np.transpose(pairs))[0, 1])
+
+
+def test_within_one_group_is_spearmans_correlation():
+    rng = np.random.default_rng(1)
+    q, visits = rng.normal(size=(20, 5, 2)), rng.integers(0, 9, 20)
+    expected = spearmanr(visits, q.std(axis=1).mean(axis=1)).statistic
+    assert rarity_within(np.zeros(20), q, visits) == pytest.approx(expected)
+
+
+def test_a_group_visited_equally_often_has_no_say():
+    q, visits = disputed_by(1, 2, 3, 5, 4, 9), np.array([3, 1, 2, 7, 7, 7])
+    groups = np.array([0, 0, 0, 1, 1, 1])
+    assert rarity_within(groups, q, visits) == pytest.approx(rarity(q[:3], visits[:3]))
+    assert np.isnan(rarity_within(groups, q, np.full(6, 7)))
+
+
 def some(rarities=(-0.5, -0.4, -0.6), *, gain=(0.2, 0.9), evoi=(0.6, 0.3)):
     return [
-        Measured(strategy, size, 0.0, seed, 1000, correlation, 0.25, gain[0], evoi[0], gain[1], evoi[1])
+        Measured(strategy, size, 0.0, seed, 1000, correlation, 0.25, -0.75, gain[0], evoi[0], gain[1], evoi[1])
         for strategy, size in product(("greedy", "evoi:reduce=sum"), (10, 20))
         for seed, correlation in enumerate(rarities)
     ]
@@ -95,7 +133,7 @@ def test_the_table_has_a_row_a_cell_in_the_order_of_the_paper():
     assert [(row[0], row[2]) for row in shown.rows] == [
         ("10", "BootDQN"), ("10", "BootDQN-EVOI"), ("20", "BootDQN"), ("20", "BootDQN-EVOI"),
     ]  # fmt: skip
-    assert all(row[3:] == ("3", "-0.50", "-0.60 to -0.40", "+0.25", "") for row in shown.rows)
+    assert all(row[3:] == ("3", "-0.50", "-0.60 to -0.40", "+0.25", "", "-0.75", "") for row in shown.rows)
 
 
 def test_an_ensemble_with_a_prior_has_its_own_rows_and_no_say_in_the_claims():

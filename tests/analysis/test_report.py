@@ -21,8 +21,9 @@ from bootdqn.analysis.atari import (
     with_paper_heads,
 )
 from bootdqn.analysis.atari_heads import runtime
-from bootdqn.analysis.claims import CONTRADICTED, OPEN, SUPPORTED, Evidence, judged
+from bootdqn.analysis.claims import judged
 from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence
 from bootdqn.analysis.report import atari_answer, write_report
 from bootdqn.analysis.runs import read_runs
 from bootdqn.cli import run_command_line

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
@@ -13,6 +13,8 @@ from bootdqn.common.algorithms import algorithm_order
 from bootdqn.common.specs import Array
 from bootdqn.common.variants import Variant, label
 from bootdqn.exploration.information import evoi, gain
+
+INTERVAL = "95 % interval"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Measured:
     """Spearman's rank correlation, over all states, of how often one was visited with how much the heads disagree."""
     rarity_among_visited: float
     """The same over the states that were visited at all."""
+    rarity_at_one_depth: float
+    """The same over all states, each compared with those of its own depth only."""
     gain_density: float
     """The share of positive gains, over states that were visited, heads and actions."""
     evoi_density: float
@@ -39,11 +43,32 @@ class Measured:
 
 
 def rarity(q: Array, visits: Array) -> float:
-    """Return the rank correlation of visits (S,) with the heads' disagreement about Q-values (S, K, A).
+    """Return the rank correlation of visits (S,) with the heads' disagreement about Q-values (S, K, A)."""
+    return float(spearmanr(visits, _disagreement(q)).statistic)
 
-    How much heads disagree about a state is the standard deviation over heads, averaged over actions.
+
+def rarity_within(groups: Array, q: Array, visits: Array) -> float:
+    """Return the same where a state is compared with those of its group (S,) only.
+
+    Ranks are taken within each group and from its mean rank, and correlated over all groups at once: a group in which
+    every state was visited equally often has no say. Where that is so in all of them, it is NaN.
     """
-    return float(spearmanr(visits, q.std(axis=1).mean(axis=-1)).statistic)
+    disagreement = _disagreement(q)
+    pairs = []
+    for group in np.unique(groups):
+        here = groups == group
+        if len(np.unique(visits[here])) > 1:
+            ranks = np.stack([rankdata(visits[here]), rankdata(disagreement[here])])
+            pairs.append(ranks - ranks.mean(axis=1, keepdims=True))
+    visited, disputed = np.concatenate([*pairs, np.empty((2, 0))], axis=1)
+    scale = np.sqrt((visited @ visited) * (disputed @ disputed))
+    return float(visited @ disputed / scale) if scale else float("nan")
+
+
+def _disagreement(q: Array) -> Array:
+    """Return how much heads disagree about each state: the standard deviation over heads, averaged over actions."""
+    spread: Array = q.std(axis=1).mean(axis=-1)
+    return spread
 
 
 def densities_and_sizes(q: Array) -> dict[str, float]:
@@ -71,18 +96,19 @@ def table(measured: Sequence[Measured]) -> Table:
     rows = []
     for (strategy, size, prior_scale, step), cell in by_cell(measured).items():
         variant = Variant(strategy, (("prior_scale", prior_scale),) if prior_scale else ())
-        everywhere, among_visited = [one.rarity for one in cell], [one.rarity_among_visited for one in cell]
         rows.append(
             (
                 str(size),
                 f"{step:,}",
                 label(variant),
                 str(len(cell)),
-                *_mean_and_interval(everywhere),
-                *_mean_and_interval(among_visited),
+                *_mean_and_interval([one.rarity for one in cell]),
+                *_mean_and_interval([one.rarity_among_visited for one in cell]),
+                *_mean_and_interval([one.rarity_at_one_depth for one in cell]),
             )
         )
-    columns = ("N", "steps", "algorithm", "seeds", "all states", "95 % interval", "visited states", "95 % interval")
+    compared = [heading for name in ("all states", "visited states", "of one depth") for heading in (name, INTERVAL)]
+    columns = ("N", "steps", "algorithm", "seeds", *compared)
     return Table("ensembles", "Visits and disagreement", columns, rows, text_columns=("algorithm",))
 
 

@@ -20,8 +20,9 @@ from bootdqn.analysis import (
     variant_figures,
 )
 from bootdqn.analysis.atari import Played
-from bootdqn.analysis.claims import Evidence, judged
+from bootdqn.analysis.claims import judged
 from bootdqn.analysis.deep_sea import Cell, Result
+from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.gym_runs import GymRun
 from bootdqn.analysis.page import page
