@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from bootdqn.agent.tabular_kernel import OWED_AT_MOST
 from reference.batches import choose, grid_walk, random_batch
 from reference.comparison import KINDS, SINGLE, copy_of_state
 
@@ -67,6 +68,43 @@ def test_a_tabular_learner_restored_between_two_target_copies_continues_bit_for_
         learner.update(batch)
     resumed.set_state(copy_of_state(learner))
     continue_both(learner, resumed, batches[15:], copy_after=10)
+
+
+def test_what_the_tabular_learner_puts_off_is_done_to_the_same_bits_whenever_it_is_looked_at():
+    """Rows of its table owe Adam's steps: looked at after every update, after some and at the end, all are equal."""
+    kind = KINDS["tabular"]
+    spec = kind.spec(num_values=60)
+    learners = [kind.make(spec) for _ in range(4)]
+    rng = np.random.default_rng(6)
+    for number in range(2 * OWED_AT_MOST + 9):
+        batch = random_batch(rng, spec, 3, 4)
+        results = [learner.update(batch) for learner in learners]
+        always, values, now_and_then, _ = learners
+        copy_of_state(always)
+        values.q_values(rng.integers(0, 60, 5))
+        if number % 50 == 7:
+            now_and_then.online  # noqa: B018 - looking is what matters
+        for result in results[1:]:
+            assert_equal_results(result, results[0])
+    everywhere = np.arange(60)
+    for learner in learners[1:]:
+        np.testing.assert_array_equal(learner.q_values(everywhere), learners[0].q_values(everywhere))
+        assert_equal_states(copy_of_state(learner), copy_of_state(learners[0]))
+
+
+def test_the_ensemble_of_a_tabular_learner_is_never_behind():
+    kind = KINDS["tabular"]
+    spec = kind.spec(num_values=60)
+    learner = kind.make(spec)
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        learner.update(random_batch(rng, spec, 3, 4))
+    weights = learner.online.state_dict()["heads.0.weight"].clone().numpy()
+    np.testing.assert_array_equal(weights, copy_of_state(learner)["online.heads.0.weight"])
+    learner.update(random_batch(rng, spec, 3, 4))
+    learner.update_target()
+    state = copy_of_state(learner)
+    np.testing.assert_array_equal(state["target.heads.0.weight"], state["online.heads.0.weight"])
 
 
 @pytest.mark.parametrize("steps", [0, 3])

@@ -185,6 +185,25 @@ def test_an_infinite_gradient_of_a_large_layer_is_blamed_on_its_head(monkeypatch
         learner.update(batch)
 
 
+def test_a_head_of_a_table_that_cannot_learn_and_those_after_it_do_not_move():
+    kind = KINDS["tabular"]
+    spec = kind.spec(num_values=30)
+    learner = kind.make(spec)
+    rng = np.random.default_rng(11)
+    for _ in range(5):
+        learner.update(random_batch(rng, spec, 3, 4))
+    before = copy_of_state(learner)
+    torch.nn.init.constant_(learner.online.heads[2].bias[1], float("inf"))
+    with pytest.raises(TrainingError, match="of head 1"):
+        learner.update(random_batch(rng, spec, 3, 12, owned=1.0))
+    after = copy_of_state(learner)
+    for part in ("online", "first_moment", "second_moment"):
+        name = f"{part}.heads.0.weight"
+        assert (after[name][0] != before[name][0]).any(), name
+        np.testing.assert_array_equal(after[name][1:], before[name][1:], err_msg=name)
+    np.testing.assert_array_equal(copy_of_state(learner)["online.heads.0.weight"], after["online.heads.0.weight"])
+
+
 # Heads that own nothing, rows that are absent
 
 

@@ -29,7 +29,10 @@ class UpdateResult(NamedTuple):
 class Learner(Protocol):
     """What the training loop needs of a learner."""
 
-    online: Ensemble
+    @property
+    def online(self) -> Ensemble:
+        """The networks that learn, as they are now."""
+        ...
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E, ...)."""

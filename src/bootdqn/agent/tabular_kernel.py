@@ -6,8 +6,9 @@ up to rounding. It is many times faster because it does less:
 - a head's pass covers only the transitions its mask owns, and each *distinct* observation among them once: equal
   observations have equal values, and their gradients add up before the backward pass;
 - target Q-values are kept until the next target copy, so each observation's is computed once between two copies;
-- the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam still moves a row that
-  ever had a gradient (its moments decay), and never one that had none, so those are skipped exactly;
+- the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam never moves a row that had
+  none yet, and one that ever had it at every step (its moments decay): those steps it owes until it is read, and takes
+  them all at once then, to the same bits. What is not in the batch so stays out of the cache;
 - everything of one head is done while its weights are in the cache.
 
 Numba compiles this when first used and keeps the machine code; no compiler needs to be installed.
@@ -22,6 +23,10 @@ from bootdqn.common.specs import Array, Batch
 
 _FLOAT = np.float32
 DONE, INFINITE_LOSS, INFINITE_GRADIENT = 0, 1, 2
+OWED_AT_MOST = 64
+"""Steps that a row of the table may owe."""
+NEVER = -1
+_BETA1, _BETA2 = 0.9, 0.999
 _EXPONENT = np.int32(0x7F800000)
 _compiled = numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
 
@@ -43,8 +48,8 @@ class Weights(NamedTuple):
     """(K, A)"""
 
 
-class AdamStep(NamedTuple):
-    """Adam's numbers for one step: PyTorch's defaults, with the bias corrections of the step worked in."""
+class Pace(NamedTuple):
+    """Adam's numbers, PyTorch's defaults, with the bias corrections of the last steps worked in."""
 
     keep1: np.float32
     """beta1, and 1 - beta1 taken in double precision, as PyTorch does."""
@@ -52,23 +57,46 @@ class AdamStep(NamedTuple):
     keep2: np.float32
     take2: np.float32
     epsilon: np.float32
-    step_size: np.float32
-    """Learning rate over (1 - beta1^t)."""
-    root_scale: np.float32
-    """1 / sqrt(1 - beta2^t)."""
+    step_size: Array
+    """Learning rate over (1 - beta1^t), of step t at t modulo `OWED_AT_MOST`."""
+    root_scale: Array
+    """1 / sqrt(1 - beta2^t), likewise."""
 
 
-def adam_step(learning_rate: float, step: int, beta1: float = 0.9, beta2: float = 0.999) -> AdamStep:
-    """Return Adam's numbers for its `step`-th step, counted from 1."""
-    return AdamStep(
-        keep1=_FLOAT(beta1),
-        take1=_FLOAT(1 - beta1),
-        keep2=_FLOAT(beta2),
-        take2=_FLOAT(1 - beta2),
-        epsilon=_FLOAT(1e-8),
-        step_size=_FLOAT(learning_rate / (1 - beta1**step)),
-        root_scale=_FLOAT(1 / (1 - beta2**step) ** 0.5),
+class Adam(NamedTuple):
+    """What Adam keeps."""
+
+    first_moment: Weights
+    """Running mean of gradients."""
+    second_moment: Weights
+    """Running mean of squared gradients."""
+    settled: Array
+    """(K, S): the last step that a row of the table has taken, or `NEVER` where it has had no gradient."""
+    pace: Pace
+
+
+def make_adam(weights: Weights) -> Adam:
+    """Return Adam before its first step."""
+    return Adam(
+        first_moment=Weights(*map(np.zeros_like, weights)),
+        second_moment=Weights(*map(np.zeros_like, weights)),
+        settled=np.full(weights.table.shape[:2], NEVER, np.int64),
+        pace=Pace(
+            keep1=_FLOAT(_BETA1),
+            take1=_FLOAT(1 - _BETA1),
+            keep2=_FLOAT(_BETA2),
+            take2=_FLOAT(1 - _BETA2),
+            epsilon=_FLOAT(1e-8),
+            step_size=np.zeros(OWED_AT_MOST, _FLOAT),
+            root_scale=np.zeros(OWED_AT_MOST, _FLOAT),
+        ),
     )
+
+
+def begin_step(adam: Adam, learning_rate: float, step: int) -> None:
+    """Work out Adam's numbers for its `step`-th step, counted from 1."""
+    adam.pace.step_size[step % OWED_AT_MOST] = learning_rate / (1 - _BETA1**step)
+    adam.pace.root_scale[step % OWED_AT_MOST] = 1 / (1 - _BETA2**step) ** 0.5
 
 
 @_compiled
@@ -85,19 +113,30 @@ def q_of(weights: Weights, prior_q: Array, observation: Array, q: Array) -> None
 
 
 @_compiled
+def settle(online: Weights, adam: Adam, step: int) -> None:
+    """Let every row of the table take the steps that it owes, up to `step`."""
+    settle_rows(online, adam, np.arange(adam.settled.shape[1]), step)
+
+
+@_compiled
+def settle_rows(online: Weights, adam: Adam, rows: Array, step: int) -> None:
+    """Let some rows of every head's table take the steps that they owe, up to `step`."""
+    for k in range(adam.settled.shape[0]):
+        _settle_head(online, adam, k, rows, step)
+
+
+@_compiled
 def update(
     online: Weights,
     target: Weights,
     prior_q: Array,
-    first_moment: Weights,
-    second_moment: Weights,
+    adam: Adam,
+    step: int,
     target_q: Array,
     target_known: Array,
-    touched: Array,
     batch: Batch,
     double_q: bool,
     huber: bool,
-    adam: AdamStep,
     head_loss: Array,
     td_error: Array,
 ) -> int:
@@ -107,15 +146,13 @@ def update(
         online: Parameters to learn; changed.
         target: Parameters of the target networks.
         prior_q: What is added to the Q-values of both (K, S, A).
-        first_moment: Adam's running mean of gradients; changed.
-        second_moment: Adam's running mean of squared gradients; changed.
+        adam: Changed; its step must have begun.
+        step: Which step of Adam's this is.
         target_q: Target Q-values (K, S, A) known since the last target copy; completed.
         target_known: Which of them are known (K, S), bool; completed.
-        touched: Which rows of the table ever had a gradient (K, S), bool; completed.
         batch: The transitions; a next observation is read only where its discount is not 0.
         double_q: The online networks choose the next action instead of the target networks.
         huber: Huber loss with delta 1 instead of the squared one.
-        adam: Adam's numbers for this step.
         head_loss: (K,), written.
         td_error: (B,), written: mean absolute TD error over the heads that own the transition.
 
@@ -136,18 +173,17 @@ def update(
     for k in range(num_heads):
         _complete_target_q(target, prior_q, k, batch, rows, layer1, layer2, q, target_q, target_known)
         learned, count = _distinct_rows(k, batch, double_q, rows, place)
+        _settle_head(online, adam, k, rows[:count], step - 1)
         _forward(online, prior_q, k, rows[:count], layer1, layer2, q)
         head_loss[k] = _loss_gradient(k, q, target_q, batch, double_q, huber, place, q_gradient[:learned], td_error)
         if not np.isfinite(head_loss[k]):
             head_loss[k + 1 :] = 0
+            _leave_out(online, adam, k, step)
             return INFINITE_LOSS
-        learned_it = _learn(
-            online, first_moment, second_moment, k, rows[:learned], place, learned,
-            layer1[:learned], layer2[:learned], q_gradient[:learned], touched, adam,
-        )  # fmt: skip
-        if not learned_it:
+        if not _learn(online, adam, step, k, rows[:learned], layer1[:learned], layer2[:learned], q_gradient[:learned]):
             head_loss[k] = np.nan
             head_loss[k + 1 :] = 0
+            _leave_out(online, adam, k, step)
             return INFINITE_GRADIENT
         for u in range(count):
             place[rows[u]] = -1
@@ -156,6 +192,8 @@ def update(
         for k in range(num_heads):
             owners += batch.mask[b, k]
         td_error[b] /= max(owners, 1)
+    if step % OWED_AT_MOST == 0:
+        settle(online, adam, step)
     return DONE
 
 
@@ -280,19 +318,30 @@ def _loss_gradient(
 
 
 @_compiled
+def _settle_head(online: Weights, adam: Adam, k: int, rows: Array, step: int) -> None:
+    """Let some rows of head k's table take the steps that they owe, up to `step`."""
+    table, first_moment, second_moment = online.table[k], adam.first_moment.table[k], adam.second_moment.table[k]
+    settled = adam.settled[k]
+    for row in rows:
+        if settled[row] != NEVER:
+            _take_owed_steps(table[row], first_moment[row], second_moment[row], adam.pace, settled[row], step)
+            settled[row] = step
+
+
+@_compiled
+def _leave_out(online: Weights, adam: Adam, k: int, step: int) -> None:
+    """Let head k and those after it not take this step: their rows do not owe it."""
+    every_row = np.arange(adam.settled.shape[1])
+    for head in range(k, adam.settled.shape[0]):
+        _settle_head(online, adam, head, every_row, step - 1)
+        for row in every_row:
+            if adam.settled[head, row] != NEVER:
+                adam.settled[head, row] = step
+
+
+@_compiled
 def _learn(
-    online: Weights,
-    first_moment: Weights,
-    second_moment: Weights,
-    k: int,
-    rows: Array,
-    place: Array,
-    learned: int,
-    layer1: Array,
-    layer2: Array,
-    q_gradient: Array,
-    touched: Array,
-    adam: AdamStep,
+    online: Weights, adam: Adam, step: int, k: int, rows: Array, layer1: Array, layer2: Array, q_gradient: Array
 ) -> bool:
     """Backpropagate through network k and let Adam move its parameters, unless a gradient is not finite."""
     gradient2 = np.dot(q_gradient, online.output[k].T)
@@ -303,21 +352,16 @@ def _learn(
     hidden_gradient = np.dot(layer1.T, gradient2)
     if not (_all_finite(gradient1) and _all_finite(hidden_gradient) and _all_finite(output_gradient)):
         return False
-    m, v = first_moment, second_moment
-    _adam(online.output[k].ravel(), m.output[k].ravel(), v.output[k].ravel(), output_gradient.ravel(), adam)
-    _adam(online.hidden[k].ravel(), m.hidden[k].ravel(), v.hidden[k].ravel(), hidden_gradient.ravel(), adam)
-    _adam(online.output_bias[k], m.output_bias[k], v.output_bias[k], _column_sums(q_gradient), adam)
-    _adam(online.hidden_bias[k], m.hidden_bias[k], v.hidden_bias[k], _column_sums(gradient2), adam)
-    _adam(online.table_bias[k], m.table_bias[k], v.table_bias[k], _column_sums(gradient1), adam)
-    for u in range(learned):
-        touched[k, rows[u]] = True
-    for row in range(touched.shape[1]):
-        if touched[k, row]:
-            here = place[row]
-            if 0 <= here < learned:
-                _adam(online.table[k, row], m.table[k, row], v.table[k, row], gradient1[here], adam)
-            else:
-                _adam_without_gradient(online.table[k, row], m.table[k, row], v.table[k, row], adam)
+    m, v, pace = adam.first_moment, adam.second_moment, adam.pace
+    _adam(online.output[k].ravel(), m.output[k].ravel(), v.output[k].ravel(), output_gradient.ravel(), pace, step)
+    _adam(online.hidden[k].ravel(), m.hidden[k].ravel(), v.hidden[k].ravel(), hidden_gradient.ravel(), pace, step)
+    _adam(online.output_bias[k], m.output_bias[k], v.output_bias[k], _column_sums(q_gradient), pace, step)
+    _adam(online.hidden_bias[k], m.hidden_bias[k], v.hidden_bias[k], _column_sums(gradient2), pace, step)
+    _adam(online.table_bias[k], m.table_bias[k], v.table_bias[k], _column_sums(gradient1), pace, step)
+    for u in range(rows.shape[0]):
+        row = rows[u]
+        _adam(online.table[k, row], m.table[k, row], v.table[k, row], gradient1[u], pace, step)
+        adam.settled[k, row] = step
     return True
 
 
@@ -349,9 +393,10 @@ def _column_sums(x: Array) -> Array:
 
 
 @_compiled
-def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, adam: AdamStep) -> None:
-    keep1, take1, keep2, take2 = adam.keep1, adam.take1, adam.keep2, adam.take2
-    step_size, root_scale, epsilon = adam.step_size, adam.root_scale, adam.epsilon
+def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, pace: Pace, step: int) -> None:
+    """Take one step."""
+    keep1, take1, keep2, take2, epsilon = pace.keep1, pace.take1, pace.keep2, pace.take2, pace.epsilon
+    step_size, root_scale = pace.step_size[step % OWED_AT_MOST], pace.root_scale[step % OWED_AT_MOST]
     for j in range(parameter.shape[0]):
         slope = gradient[j]
         first = keep1 * first_moment[j] + take1 * slope
@@ -362,12 +407,16 @@ def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient:
 
 
 @_compiled
-def _adam_without_gradient(parameter: Array, first_moment: Array, second_moment: Array, adam: AdamStep) -> None:
-    keep1, keep2 = adam.keep1, adam.keep2
-    step_size, root_scale, epsilon = adam.step_size, adam.root_scale, adam.epsilon
-    for j in range(parameter.shape[0]):
-        first = keep1 * first_moment[j]
-        second = keep2 * second_moment[j]
-        first_moment[j] = first
-        second_moment[j] = second
-        parameter[j] -= step_size * first / (np.sqrt(second) * root_scale + epsilon)
+def _take_owed_steps(
+    parameter: Array, first_moment: Array, second_moment: Array, pace: Pace, last: int, step: int
+) -> None:
+    """Take the steps after `last` up to `step`, all without a gradient."""
+    keep1, keep2, epsilon = pace.keep1, pace.keep2, pace.epsilon
+    for owed in range(last + 1, step + 1):
+        step_size, root_scale = pace.step_size[owed % OWED_AT_MOST], pace.root_scale[owed % OWED_AT_MOST]
+        for j in range(parameter.shape[0]):
+            first = keep1 * first_moment[j]
+            second = keep2 * second_moment[j]
+            first_moment[j] = first
+            second_moment[j] = second
+            parameter[j] -= step_size * first / (np.sqrt(second) * root_scale + epsilon)
