@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootdqn.cli import parse, run_command_line
-from bootdqn.commands import Evaluate, Train, TrainingOptions
+from bootdqn.commands.results import Evaluate
+from bootdqn.commands.training import Train, TrainingOptions
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Vote, parse_strategy
 from bootdqn.exploration.voting import VoteRule, vote
 from bootdqn.training.config import SavingConfig, default_settings

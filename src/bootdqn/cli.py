@@ -17,7 +17,9 @@ from typing import Any, NoReturn, Protocol
 import tyro
 
 from bootdqn import __version__
-from bootdqn.commands import Demo, Evaluate, Inspect, Report, Resume, Sweep, Train
+from bootdqn.commands.experiments import Demo, Sweep
+from bootdqn.commands.results import Evaluate, Inspect, Report
+from bootdqn.commands.training import Resume, Train
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.exploration.registry import registered_name

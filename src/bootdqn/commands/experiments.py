@@ -1,0 +1,172 @@
+"""Commands that train many agents."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from bootdqn.commands.flags import Flat, OwnCode, Repeated
+from bootdqn.common.errors import TrainingError, UsageError
+from bootdqn.common.run_folder import find_snapshots
+from bootdqn.common.written import counted
+from bootdqn.experiments.plan import PlannedRun, deep_sea_race
+from bootdqn.exploration.registry import registered_name
+from bootdqn.training.config import SavingConfig, default_settings
+
+WIDER_THAN_ANY_TABLE = 10_000
+"""Columns of what is no terminal: a file, or another program."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Race strategies on DeepSea."""
+
+    out: Path = Path("runs/demo")
+    """Folder for the runs and the page; runs that are finished there are not run again."""
+    strategies: tuple[str, ...] = ("greedy", "ucb", "gain", "evoi:reduce=sum")
+    """The strategies to race."""
+    strategy_from: Repeated = ()
+    """Race a strategy of your own too, as in my_module.MyStrategy."""
+    sizes: tuple[int, ...] = (10,)
+    """Sizes N of the grid."""
+    num_seeds: int = 3
+    """Runs of each strategy at each size, with seeds 0, 1, 2, ..."""
+    max_episodes: int = 2000
+    """Give a run up after this many episodes."""
+    workers: int | None = None
+    """Processes, of one thread each (None: one for each core)."""
+
+    def __post_init__(self) -> None:
+        for name in ("num_seeds", "workers"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        if not self.plan():
+            raise ValueError("--strategies and --sizes must name at least one each")
+
+    def plan(self) -> list[PlannedRun]:
+        """Return the runs of the race; strategies of your own come last, unless --strategies says how to write them."""
+        named = {text.partition(":")[0] for text in self.strategies}
+        own = [name for name in map(registered_name, self.strategy_from) if name not in named]
+        return deep_sea_race([*self.strategies, *own], self.sizes, self.num_seeds, self.max_episodes).runs()
+
+    def execute(self) -> int:
+        """Run the race; exit code 0 if every run finished."""
+        from bootdqn.analysis.deep_sea import read_results, summary_table
+        from bootdqn.analysis.report import write_report
+        from bootdqn.analysis.runs import read_runs
+        from bootdqn.experiments.conduct import conduct
+
+        console = _console()
+        runs = self.plan()
+        most = counted(self.max_episodes, "episode")
+        console.print(f"{counted(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
+        outcome = conduct(runs, self.out, console, workers=self.workers)
+        planned = {str(run.name) for run in runs}
+        defaults = default_settings()
+        results, _ = read_results(run for run in read_runs(self.out, defaults)[0] if run.name in planned)
+        if results:
+            console.print(summary_table(results))
+            page = write_report(self.out, self.out / "report.html", defaults)
+            self._inspect(runs, console)
+            console.print(f"Open {page} in a browser.")
+        missing = len(runs) - len(results)
+        if missing:
+            print(f"{missing} of {counted(len(runs), 'run')} did not finish; the same command goes on", file=sys.stderr)
+        return outcome.stop_exit_code or (1 if missing else 0)
+
+    def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
+        """Show why an agent chose its actions halfway through its training: the last strategy's at the largest size."""
+        from bootdqn.inspector.inspect import inspect_run
+
+        wanted = [run for run in runs if run.config.env.size == max(self.sizes) and run.config.run.seed == 0]
+        path = self.out / wanted[-1].name
+        steps = list(find_snapshots(path))
+        if not steps:  # folders of results keep none
+            return
+        try:
+            console.print(inspect_run(path, self.out / "inspect.html", checkpoint=str(steps[-1]), episodes=3))
+        except (UsageError, TrainingError) as error:
+            console.print(f"There is no inspector's page: {error}")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Make every run of an experiment."""
+
+    name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")]]
+    """An experiment that comes with the package, or a .toml or .yaml file."""
+    overrides: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]] = ()
+    """Settings to change; a list makes an axis, in quotes for the shell: 'seed=[0,1]' 'strategy=["greedy","gain"]'."""
+    out: Path | None = None
+    """Folder for the runs (None: runs/NAME); runs that are finished there are not made again."""
+    workers: int | None = None
+    """Runs at a time on this machine (None: as many as its cores and memory hold)."""
+    retries: int = 1
+    """How often a run that fails is tried again."""
+    dry_run: bool = False
+    """List the runs and what they will cost at most, and do nothing."""
+    ray: str | None = None
+    """Run on the Ray cluster at this address, or on the one that auto finds (extra: ray)."""
+    gpus_per_run: float = 0.0
+    """Share of a GPU that each run asks of Ray."""
+    own: Flat[OwnCode] = field(default_factory=OwnCode)
+    saving: Flat[SavingConfig] = field(default_factory=SavingConfig)
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"--workers must be at least 1, got {self.workers}")
+        if self.retries < 0:
+            raise ValueError(f"--retries must not be negative, got {self.retries}")
+        if self.gpus_per_run < 0:
+            raise ValueError(f"--gpus-per-run must not be negative, got {self.gpus_per_run}")
+        if self.ray is not None and self.workers is not None:
+            raise ValueError("--workers is for this machine; on Ray the cluster's CPUs decide")
+        if self.ray is None and self.gpus_per_run:
+            raise ValueError("--gpus-per-run is for --ray; on this machine write device=cuda alone")
+
+    def execute(self) -> int:
+        """Make the runs; exit code 0 if every one finished."""
+        from bootdqn.experiments.conduct import conduct, cost_table
+        from bootdqn.experiments.plan import load_sweep
+
+        sweep = load_sweep(self.name).with_overrides(self.overrides)
+        runs, out = sweep.runs(self.own.imports), self.out or Path("runs") / sweep.name
+        console = _console()
+        changed = f"changed: {' '.join(self.overrides)}" if self.overrides else ""
+        for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}"):
+            if line:
+                console.print(line)
+        if self.dry_run:
+            console.print(cost_table(runs, out, self.workers))
+            return 0
+        outcome = conduct(
+            runs,
+            out,
+            console,
+            workers=self.workers,
+            retries=self.retries,
+            ray=self.ray,
+            gpus_per_run=self.gpus_per_run,
+            saving=self.saving,
+        )
+        failed = [end for end in outcome.ended if end.error is not None]
+        for end in failed:
+            print(f"failed: {out / end.run.name}: {end.error}", file=sys.stderr)
+        finished = sum(end.finished for end in outcome.ended)
+        print(f"{finished} of {counted(len(runs), 'run')} finished in {out}")
+        if finished < len(runs):
+            print("the same command goes on with the others", file=sys.stderr)
+        return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
+
+
+def _console() -> Any:
+    """Return rich's console on standard output, which cuts a table to the terminal's width and nowhere else."""
+    from rich.console import Console
+
+    console = Console(soft_wrap=True, markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = WIDER_THAN_ANY_TABLE
+    return console
