@@ -332,8 +332,8 @@ def _settle_head(online: Weights, adam: Adam, k: int, rows: Array, step: int) ->
 def _leave_out(online: Weights, adam: Adam, k: int, step: int) -> None:
     """Let head k and those after it not take this step: their rows do not owe it."""
     every_row = np.arange(adam.settled.shape[1])
-    for head in range(k, adam.settled.shape[0]):
-        _settle_head(online, adam, head, every_row, step - 1)
+    for head in range(adam.settled.shape[0]):
+        _settle_head(online, adam, head, every_row, step if head < k else step - 1)
         for row in every_row:
             if adam.settled[head, row] != NEVER:
                 adam.settled[head, row] = step
