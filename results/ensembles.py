@@ -32,6 +32,8 @@ def measure(strategy: str, size: int, prior_scale: float, seed: int) -> Iterator
     config = resolve(from_flat({"environment": "deep-sea", **settings}))
     parts = make_parts(config)
     states = np.flatnonzero(np.tri(size))
+    depth = states // size
+    shallow = depth < size / 2
     visits = np.zeros(size * size, np.int64)
     begin(parts)
     visits[parts.position.observations] += 1
@@ -43,7 +45,8 @@ def measure(strategy: str, size: int, prior_scale: float, seed: int) -> Iterator
                 step=round_.step,
                 rarity=rarity(q, visits[states]),
                 rarity_among_visited=rarity(q[seen], visits[states][seen]),
-                rarity_at_one_depth=rarity_within(states // size, q, visits[states]),
+                rarity_at_shallow_depths=rarity_within(depth[shallow], q[shallow], visits[states][shallow]),
+                rarity_at_deep_ones=rarity_within(depth[~shallow], q[~shallow], visits[states][~shallow]),
                 **densities_and_sizes(q[seen]),
             )
         if round_.step >= max(STEPS):

@@ -6,9 +6,9 @@ up to rounding. It is many times faster because it does less:
 - a head's pass covers only the transitions its mask owns, and each *distinct* observation among them once: equal
   observations have equal values, and their gradients add up before the backward pass;
 - target Q-values are kept until the next target copy, so each observation's is computed once between two copies;
-- the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam never moves a row that had
-  none yet, and one that ever had it at every step (its moments decay): those steps it owes until it is read, and takes
-  them all at once then, to the same bits. What is not in the batch so stays out of the cache;
+- the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam leaves a row alone until its
+  first gradient, and moves it at every step from then on, since its moments decay. A row that is not in the batch owes
+  these steps until it is read, and takes them all at once then, to the same bits: it stays out of the cache;
 - everything of one head is done while its weights are in the cache.
 
 Numba compiles this when first used and keeps the machine code; no compiler needs to be installed.
@@ -330,7 +330,7 @@ def _settle_head(online: Weights, adam: Adam, k: int, rows: Array, step: int) ->
 
 @_compiled
 def _leave_out(online: Weights, adam: Adam, k: int, step: int) -> None:
-    """Let head k and those after it not take this step: their rows do not owe it."""
+    """Settle all heads where head k failed: those before it have taken this step, it and those after it have not."""
     every_row = np.arange(adam.settled.shape[1])
     for head in range(adam.settled.shape[0]):
         _settle_head(online, adam, head, every_row, step if head < k else step - 1)

@@ -17,7 +17,7 @@ ROWS_AT_A_TIME = 4096
 
 
 class TabularLearner:
-    """Learns in place in the parameters of a PyTorch ensemble, which stays usable as such."""
+    """Learns in place in the parameters of a PyTorch ensemble: look at them through `online`."""
 
     def __init__(self, config: LearnerConfig, ensemble: Ensemble) -> None:
         self._config = config
@@ -43,7 +43,8 @@ class TabularLearner:
     @property
     def online(self) -> Ensemble:
         """The ensemble as it is now: what the kernel had put off is done."""
-        kernel.settle(self._online, self._adam, self._steps)
+        if self._steps:
+            kernel.settle(self._online, self._adam, self._steps)
         return self._ensemble
 
     def q_values(self, observation: Array) -> Array:

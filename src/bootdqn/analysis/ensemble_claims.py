@@ -40,10 +40,12 @@ def rare_states_are_disputed(evidence: Evidence) -> Verdict:
     if not found:
         return Verdict(OPEN, _NOT_LOOKED_INTO)
     everywhere = _Correlations([[one.rarity for one in cell] for cell in found.values()])
-    at_one_depth = _Correlations([[one.rarity_at_one_depth for one in cell] for cell in found.values()])
+    shallow = _Correlations([[one.rarity_at_shallow_depths for one in cell] for cell in found.values()])
+    deep = _Correlations([[one.rarity_at_deep_ones for one in cell] for cell in found.values()])
     says = (
         f"{_looked_into(asked)}: visits and disagreement have a rank correlation of {everywhere} "
-        f"(strategy, N, step); among states of one depth, {at_one_depth}"
+        f"(strategy, N, step); among states of one depth, {shallow} in the upper half of the grid, "
+        f"and {deep} in the lower"
     )
     if everywhere.above_zero:
         return Verdict(CONTRADICTED, says, "ensembles")

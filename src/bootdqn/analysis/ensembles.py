@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import spearmanr
 
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
@@ -15,6 +15,8 @@ from bootdqn.common.variants import Variant, label
 from bootdqn.exploration.information import evoi, gain
 
 INTERVAL = "95 % interval"
+SMALLEST_GROUP = 3
+"""States whose ranks say something: two are always in one order or the other."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,10 @@ class Measured:
     """Spearman's rank correlation, over all states, of how often one was visited with how much the heads disagree."""
     rarity_among_visited: float
     """The same over the states that were visited at all."""
-    rarity_at_one_depth: float
-    """The same over all states, each compared with those of its own depth only."""
+    rarity_at_shallow_depths: float
+    """The same among the states of one depth, on average over the depths of the upper half of the grid."""
+    rarity_at_deep_ones: float
+    """The same for the lower half."""
     gain_density: float
     """The share of positive gains, over states that were visited, heads and actions."""
     evoi_density: float
@@ -48,21 +52,17 @@ def rarity(q: Array, visits: Array) -> float:
 
 
 def rarity_within(groups: Array, q: Array, visits: Array) -> float:
-    """Return the same where a state is compared with those of its group (S,) only.
+    """Return the mean, over groups of states (S,), of the same among the states of each.
 
-    Ranks are taken within each group and from its mean rank, and correlated over all groups at once: a group in which
-    every state was visited equally often has no say. Where that is so in all of them, it is NaN.
+    A group counts once, however large; one of fewer than three states, or whose states were all visited equally often,
+    has no say. Where none has, it is NaN.
     """
-    disagreement = _disagreement(q)
-    pairs = []
+    found = []
     for group in np.unique(groups):
         here = groups == group
-        if len(np.unique(visits[here])) > 1:
-            ranks = np.stack([rankdata(visits[here]), rankdata(disagreement[here])])
-            pairs.append(ranks - ranks.mean(axis=1, keepdims=True))
-    visited, disputed = np.concatenate([*pairs, np.empty((2, 0))], axis=1)
-    scale = np.sqrt((visited @ visited) * (disputed @ disputed))
-    return float(visited @ disputed / scale) if scale else float("nan")
+        if here.sum() >= SMALLEST_GROUP and len(np.unique(visits[here])) > 1:
+            found.append(rarity(q[here], visits[here]))
+    return float(np.mean(found)) if found else float("nan")
 
 
 def _disagreement(q: Array) -> Array:
@@ -104,10 +104,15 @@ def table(measured: Sequence[Measured]) -> Table:
                 str(len(cell)),
                 *_mean_and_interval([one.rarity for one in cell]),
                 *_mean_and_interval([one.rarity_among_visited for one in cell]),
-                *_mean_and_interval([one.rarity_at_one_depth for one in cell]),
+                *_mean_and_interval([one.rarity_at_shallow_depths for one in cell]),
+                *_mean_and_interval([one.rarity_at_deep_ones for one in cell]),
             )
         )
-    compared = [heading for name in ("all states", "visited states", "of one depth") for heading in (name, INTERVAL)]
+    compared = [
+        heading
+        for name in ("all states", "visited states", "of one depth, upper half", "lower half")
+        for heading in (name, INTERVAL)
+    ]
     columns = ("N", "steps", "algorithm", "seeds", *compared)
     return Table("ensembles", "Visits and disagreement", columns, rows, text_columns=("algorithm",))
 
