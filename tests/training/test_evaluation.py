@@ -105,6 +105,21 @@ def test_the_diversity_is_the_mean_over_the_steps():
     np.testing.assert_allclose(list(found.diversity.values()), expected, rtol=1e-6)
 
 
+def test_what_the_networks_have_no_row_for_is_not_shown_to_them():
+    """The corridor is longer than the observations that it promised."""
+    asked = []
+
+    def q_values(observation):
+        asked.append(int(observation[0]))
+        return heads_that_want(0, 0)(observation)
+
+    with pytest.raises(
+        TrainingError, match=r"environment of the evaluation gave the observation 100, not one of 0\.\.99"
+    ):
+        play(q_values, Corridor(200))
+    assert asked == list(range(100))
+
+
 def test_an_evaluation_can_be_abandoned():
     calls = iter([False, False, True])
     assert play(heads_that_want(1), Corridor(10), stop=lambda: next(calls)) is None

@@ -12,6 +12,7 @@ from bootdqn.common.specs import Array
 from bootdqn.envs.make import Environment, for_evaluation, make_environment
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, vote, vote_diversity
 from bootdqn.training.config import TrainConfig
+from bootdqn.training.observations import refuse_observation
 
 
 class Evaluation(NamedTuple):
@@ -62,9 +63,10 @@ def evaluate(
         What was found, or None if it was abandoned.
 
     Raises:
-        TrainingError: The environment raised something.
+        TrainingError: The environment raised something, or showed what it should not.
     """
-    blamed = partial(blamed_on, "the environment of the evaluation")
+    culprit = "the environment of the evaluation"
+    blamed = partial(blamed_on, culprit)
     with blamed():
         observation, _ = environment.reset(seed=int(rng.integers(2**31)))
     on_step(1)
@@ -75,6 +77,8 @@ def evaluate(
     while len(returns) < episodes and steps < max_steps:
         if stop():
             return None
+        with blamed():
+            refuse_observation(environment, culprit, observation)
         q = q_values(np.asarray(observation)[None])
         measures += [float(measure[0]) for measure in vote_diversity(q)]
         action = int(vote(q, rule)[0])

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Discrete
 
 from bootdqn.agent.actor import Actor
 from bootdqn.agent.build import make_learner
@@ -22,6 +21,7 @@ from bootdqn.envs.make import Environment, make_environment, spec_of
 from bootdqn.networks.ensemble import make_ensemble
 from bootdqn.replay.ring import RingReplay
 from bootdqn.training.config import TrainConfig
+from bootdqn.training.observations import refuse_observation
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)
 """What the replay can hold."""
@@ -192,7 +192,7 @@ def times_due(before: int, after: int, every: int) -> int:
 def _begin_episode(parts: Parts, env: int, seed: int | None) -> Array:
     with _blamed_on(parts, env):
         observation, _ = parts.environments[env].reset(seed=seed)
-        _refuse_observation(parts, env, observation)
+        refuse_observation(parts.environments[env], _named(env), observation)
     parts.actor.draw_head(env)
     parts.replay.begin_episode(env, observation)
     return np.asarray(observation)
@@ -203,28 +203,17 @@ def _step(parts: Parts, env: int, action: int) -> tuple[Any, float, bool, bool, 
         observation, given, terminated, truncated, info = parts.environments[env].step(action)
         reward = float(given)
         if not abs(reward) <= LARGEST_REWARD:
-            raise TrainingError(f"environment {env} gave the reward {reward}")
-        _refuse_observation(parts, env, observation)
+            raise TrainingError(f"{_named(env)} gave the reward {reward}")
+        refuse_observation(parts.environments[env], _named(env), observation)
     return observation, reward, terminated, truncated, info
 
 
 def _blamed_on(parts: Parts, env: int) -> AbstractContextManager[None]:
-    return blamed_on(f"environment {env}", f" after step {parts.position.step:,}")
+    return blamed_on(_named(env), f" after step {parts.position.step:,}")
 
 
-def _refuse_observation(parts: Parts, env: int, observation: Any) -> None:
-    """Raise a TrainingError for an observation that the networks have no row for, or that would poison the replay."""
-    space = parts.environments[env].observation_space
-    if isinstance(space, Discrete):
-        if not 0 <= observation < space.n:
-            raise TrainingError(f"environment {env} gave the observation {observation}, not one of 0..{space.n - 1}")
-        return
-    seen = np.asarray(observation)
-    if seen.shape != space.shape:
-        raise TrainingError(f"environment {env} gave an observation of shape {seen.shape}, not {space.shape}")
-    if seen.dtype.kind == "f" and not np.isfinite(seen).all():
-        where = np.argwhere(~np.isfinite(seen))[0].tolist()
-        raise TrainingError(f"environment {env} gave an observation that is not finite at {where}")
+def _named(env: int) -> str:
+    return f"environment {env}"
 
 
 def _sign(reward: Any) -> float:
