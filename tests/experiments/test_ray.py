@@ -1,5 +1,6 @@
 """Runs on a real Ray cluster of two nodes: what is lost is taken up, and the numbers are those of a run alone."""
 
+import contextlib
 import json
 import os
 import signal
@@ -67,9 +68,9 @@ def wait_for(condition, seconds=120):
         time.sleep(0.05)
 
 
-def send(folder, to_do):
+def signal_worker(folder, number):
     """Send a signal to the process that a run is trained by."""
-    os.kill(holder_of(folder.lock).pid, to_do)
+    os.kill(holder_of(folder.lock).pid, number)
 
 
 def has_new_checkpoint(folder):
@@ -96,15 +97,17 @@ def test_a_worker_killed_and_a_node_removed_cost_nothing_but_time(cluster, tmp_p
             return
         folder = RunFolder(tmp_path / event.run.name)
         held.append(folder)
-        if len(held) < 3:
-            send(folder, signal.SIGSTOP)
+        if len(held) <= 3:
+            signal_worker(folder, signal.SIGSTOP)
         if len(held) == 2:
-            send(held[0], signal.SIGCONT)
+            signal_worker(held[0], signal.SIGCONT)
             wait_for(lambda: has_new_checkpoint(held[0]))
-            send(held[0], signal.SIGKILL)
+            signal_worker(held[0], signal.SIGKILL)
         if len(held) == 3:
-            send(held[1], signal.SIGCONT)
             cluster.remove_node(second, allow_graceful=False)
+            for one in held[1:]:
+                with contextlib.suppress(ProcessLookupError):
+                    signal_worker(one, signal.SIGCONT)
 
     outcome = run_on_ray(runs, tmp_path, cluster.address, strike, retries=3, saving=OFTEN)
     cluster.add_node(num_cpus=1)

@@ -50,7 +50,8 @@ def run_on_ray(
         out: Where.
         address: Of the cluster; `auto` finds the one this machine belongs to, or else starts one on this machine.
         on_event: Called with what happens.
-        retries: How often a run that failed, or whose worker or node was lost, is tried again from its checkpoint.
+        retries: How often a run that failed, or whose worker or node was lost or told to stop, is tried again from its
+            checkpoint.
         gpus_per_run: The share of a GPU that each run asks for.
         saving: When to make checkpoints.
 
@@ -144,6 +145,8 @@ class _Runs:
             end, warnings = Ended(planned, None, f"{type(problem).__name__}: {reason}"), []
         for text in warnings:
             self._on_event(Notice(planned, text))
+        if retry and end.error is None and not end.finished:
+            end = replace(end, error="its worker was told to stop")
         if end.error is not None and retry:
             self._failures[planned.name] += 1
             if self._failures[planned.name] <= self._retries:
