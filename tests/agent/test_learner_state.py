@@ -6,7 +6,7 @@ import torch
 
 from bootdqn.agent.tabular_kernel import OWED_AT_MOST
 from reference.batches import choose, grid_walk, random_batch
-from reference.comparison import KINDS, SINGLE, copy_of_state
+from reference.comparison import KINDS, SINGLE, copy_of_state, learner_after
 
 REMEMBERED = ("target_q", "target_known")
 """What only the tabular learner keeps: target values, until the next copy."""
@@ -93,12 +93,7 @@ def test_what_the_tabular_learner_puts_off_is_done_to_the_same_bits_whenever_it_
 
 
 def test_the_ensemble_of_a_tabular_learner_is_never_behind():
-    kind = KINDS["tabular"]
-    spec = kind.spec(num_values=60)
-    learner = kind.make(spec)
-    rng = np.random.default_rng(7)
-    for _ in range(20):
-        learner.update(random_batch(rng, spec, 3, 4))
+    learner, spec, rng = learner_after(20, KINDS["tabular"], num_values=60, seed=7)
     weights = learner.online.state_dict()["heads.0.weight"].clone().numpy()
     np.testing.assert_array_equal(weights, copy_of_state(learner)["online.heads.0.weight"])
     learner.update(random_batch(rng, spec, 3, 4))

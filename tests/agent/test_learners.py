@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bootdqn.common.errors import TrainingError
 from bootdqn.networks import layers
 from reference.batches import random_batch
-from reference.comparison import KINDS, SINGLE, assert_same_update, copy_of_state, slow_learner
+from reference.comparison import KINDS, SINGLE, assert_same_update, copy_of_state, learner_after, slow_learner
 
 LOSSES = ("squared", "huber")
 
@@ -186,12 +186,7 @@ def test_an_infinite_gradient_of_a_large_layer_is_blamed_on_its_head(monkeypatch
 
 
 def test_a_head_of_a_table_that_cannot_learn_and_those_after_it_do_not_move():
-    kind = KINDS["tabular"]
-    spec = kind.spec(num_values=30)
-    learner = kind.make(spec)
-    rng = np.random.default_rng(11)
-    for _ in range(5):
-        learner.update(random_batch(rng, spec, 3, 4))
+    learner, spec, rng = learner_after(5, KINDS["tabular"], num_values=30, seed=11)
     before = copy_of_state(learner)
     torch.nn.init.constant_(learner.online.heads[2].bias[1], float("inf"))
     with pytest.raises(TrainingError, match="of head 1"):

@@ -10,6 +10,7 @@ from bootdqn.agent.tabular_learner import TabularLearner
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.networks.config import NetworkConfig
 from bootdqn.networks.ensemble import make_ensemble
+from reference.batches import random_batch
 from reference.learning import SlowLearner
 
 SINGLE = 2e-6
@@ -49,6 +50,15 @@ KINDS = {
     "shared-discrete": Kind(AutogradLearner, "shared", discrete=True),
     "shared-box": Kind(AutogradLearner, "shared", discrete=False),
 }
+
+
+def learner_after(updates, kind, *, num_values, seed):
+    """Return a learner after some updates on small random batches, its specification, and their generator."""
+    spec, rng = kind.spec(num_values=num_values), np.random.default_rng(seed)
+    learner = kind.make(spec)
+    for _ in range(updates):
+        learner.update(random_batch(rng, spec, 3, 4))
+    return learner, spec, rng
 
 
 def copy_of_state(learner):

@@ -11,7 +11,8 @@ up to rounding. It is many times faster because it does less:
   these steps until it is read, and takes them all at once then, to the same bits: it stays out of the cache;
 - everything of one head is done while its weights are in the cache.
 
-Numba compiles this when first used and keeps the machine code; no compiler needs to be installed.
+Numba compiles this when first used and keeps the machine code; no compiler needs to be installed. All of it is in one
+file, since Numba looks only at a function's own file to see whether what it kept is still good.
 """
 
 from typing import NamedTuple
@@ -169,6 +170,7 @@ def update(
     layer2 = np.empty((2 * size, width2), _FLOAT)
     q = np.empty((2 * size, num_actions), _FLOAT)
     q_gradient = np.empty((size, num_actions), _FLOAT)
+    head_loss[:] = 0
     td_error[:] = 0
     for k in range(num_heads):
         _complete_target_q(target, prior_q, k, batch, rows, layer1, layer2, q, target_q, target_known)
@@ -177,21 +179,15 @@ def update(
         _forward(online, prior_q, k, rows[:count], layer1, layer2, q)
         head_loss[k] = _loss_gradient(k, q, target_q, batch, double_q, huber, place, q_gradient[:learned], td_error)
         if not np.isfinite(head_loss[k]):
-            head_loss[k + 1 :] = 0
             _leave_out(online, adam, k, step)
             return INFINITE_LOSS
         if not _learn(online, adam, step, k, rows[:learned], layer1[:learned], layer2[:learned], q_gradient[:learned]):
             head_loss[k] = np.nan
-            head_loss[k + 1 :] = 0
             _leave_out(online, adam, k, step)
             return INFINITE_GRADIENT
         for u in range(count):
             place[rows[u]] = -1
-    for b in range(size):
-        owners = 0
-        for k in range(num_heads):
-            owners += batch.mask[b, k]
-        td_error[b] /= max(owners, 1)
+    _average_over_owners(batch.mask, td_error)
     if step % OWED_AT_MOST == 0:
         settle(online, adam, step)
     return DONE
@@ -337,6 +333,16 @@ def _leave_out(online: Weights, adam: Adam, k: int, step: int) -> None:
         for row in every_row:
             if adam.settled[head, row] != NEVER:
                 adam.settled[head, row] = step
+
+
+@_compiled
+def _average_over_owners(mask: Array, td_error: Array) -> None:
+    """Divide each transition's sum of errors by the number of heads that own it."""
+    for b in range(mask.shape[0]):
+        owners = 0
+        for k in range(mask.shape[1]):
+            owners += mask[b, k]
+        td_error[b] /= max(owners, 1)
 
 
 @_compiled

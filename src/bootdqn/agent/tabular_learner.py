@@ -43,8 +43,7 @@ class TabularLearner:
     @property
     def online(self) -> Ensemble:
         """The ensemble as it is now: what the kernel had put off is done."""
-        if self._steps:
-            kernel.settle(self._online, self._adam, self._steps)
+        self._settle()
         return self._ensemble
 
     def q_values(self, observation: Array) -> Array:
@@ -79,7 +78,7 @@ class TabularLearner:
 
     def update_target(self) -> None:
         """Move the target networks towards the online ones, as the configuration says, and forget what they said."""
-        kernel.settle(self._online, self._adam, self._steps)
+        self._settle()
         rate = np.float32(self._config.target_rate)
         for target, online in zip(self._target, self._online, strict=True):
             target[:] = online if rate == 1 else target + rate * (online - target)
@@ -90,7 +89,7 @@ class TabularLearner:
 
         The last could be computed again, but not to the last bit: the rounding of a product depends on its shape.
         """
-        kernel.settle(self._online, self._adam, self._steps)
+        self._settle()
         state = self._named_arrays() | self._prior_arrays()
         state["adam_steps"] = np.asarray(self._steps, np.int64)
         state["target_q"] = self._target_q
@@ -110,6 +109,11 @@ class TabularLearner:
         first, second = self._adam.first_moment.table, self._adam.second_moment.table
         moving = (first != 0).any(axis=-1) | (second != 0).any(axis=-1)
         self._adam.settled[:] = np.where(moving, self._steps, kernel.NEVER)
+
+    def _settle(self) -> None:
+        """Do what the kernel has put off; before the first step that is nothing, and need not be compiled."""
+        if self._steps:
+            kernel.settle(self._online, self._adam, self._steps)
 
     def _named_arrays(self) -> dict[str, Array]:
         names = list(self._ensemble.learned())

@@ -130,7 +130,8 @@ class _Runs:
     def _result(self, reference: Any, *, retry: bool) -> Ended | None:
         """Return how a run ended, once its warnings are told, and submit it again where it failed and may `retry`.
 
-        None is for a run that was cancelled before it began.
+        One that somebody else stopped has failed, too: on a cluster that is a node being taken away, while on one
+        machine it is a person who means this run. None is for a run that was cancelled before it began.
         """
         planned = self._pending.pop(reference)
         begun = planned.name in self._started

@@ -1,7 +1,6 @@
 """Evaluation: the heads vote, on an environment and random streams of their own, so that training never notices."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,8 @@ from bootdqn.envs.make import Environment, for_evaluation, make_environment
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, vote, vote_diversity
 from bootdqn.training.config import TrainConfig
 from bootdqn.training.observations import refuse_observation
+
+CULPRIT = "the environment of the evaluation"
 
 
 class Evaluation(NamedTuple):
@@ -65,9 +66,7 @@ def evaluate(
     Raises:
         TrainingError: The environment raised something, or showed what it should not.
     """
-    culprit = "the environment of the evaluation"
-    blamed = partial(blamed_on, culprit)
-    with blamed():
+    with blamed_on(CULPRIT):
         observation, _ = environment.reset(seed=int(rng.integers(2**31)))
     on_step(1)
     returns: list[float] = []
@@ -77,12 +76,12 @@ def evaluate(
     while len(returns) < episodes and steps < max_steps:
         if stop():
             return None
-        with blamed():
-            refuse_observation(environment, culprit, observation)
+        with blamed_on(CULPRIT):
+            refuse_observation(environment, CULPRIT, observation)
         q = q_values(np.asarray(observation)[None])
         measures += [float(measure[0]) for measure in vote_diversity(q)]
         action = int(vote(q, rule)[0])
-        with blamed():
+        with blamed_on(CULPRIT):
             observation, given, terminated, truncated, _ = environment.step(action)
             reward = float(given)
         on_step(len(returns) + 1)
@@ -91,7 +90,7 @@ def evaluate(
             returns.append(total)
             lengths.append(length)
             total, length = 0.0, 0
-            with blamed():
+            with blamed_on(CULPRIT):
                 observation, _ = environment.reset()
             on_step(len(returns) + 1)
     cut = not returns
