@@ -12,6 +12,7 @@ import torch
 import reference.exploration as reference
 from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, information_gain, ucb, vote, vote_diversity
 from bootdqn.exploration.arrays import namespace_of_q, one_hot
+from reference.cases import in_every
 from reference.libraries import JAX, LIBRARIES, NUMPY, STRICT, TORCH
 from reference.q_values import assert_every_state, coarse_q
 
@@ -44,7 +45,7 @@ of_every_dtype = pytest.mark.parametrize(
     ("library", "dtype"),
     [pytest.param(library, dtype, id=f"{library.name}-{dtype}") for library in LIBRARIES for dtype in library.dtypes],
 )
-in_every_library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)
+in_every_library = in_every(LIBRARIES)
 by_every_formula = pytest.mark.parametrize("formula", FORMULAS, ids=lambda formula: formula.__name__)
 
 

@@ -28,6 +28,7 @@ from bootdqn import (
     vote_diversity,
 )
 from bootdqn.exploration.voting import VoteRule
+from reference.cases import in_every
 from reference.libraries import JAX, LIBRARIES
 from reference.q_values import BATCHES, exact_q
 
@@ -120,7 +121,7 @@ def test_a_masked_action_loses_a_tie_with_one_that_only_some_heads_rule_out(rule
     assert vote(q, rule) in (1, 2)
 
 
-@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)
+@in_every(LIBRARIES)
 def test_masks_work_in_every_library(library):
     q = np.random.default_rng(0).integers(-4, 5, (6, 4, 5)) / 4
     legal = np.array([False, True, True, False, True])

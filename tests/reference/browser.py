@@ -1,5 +1,7 @@
 """A page in headless Chromium, as a reader would open it."""
 
+import json
+import re
 import shutil
 import subprocess
 
@@ -19,3 +21,8 @@ def opened(page, profile, *flags, place=""):
     )
     assert "CONSOLE" not in result.stderr, result.stderr
     return result.stdout
+
+
+def data_of(page):
+    """Return the data that the page carries."""
+    return json.loads(re.search(r'type="application/json">(.*?)</script>', page.read_text(), re.DOTALL).group(1))

@@ -20,7 +20,7 @@ from bootdqn.training.compiling import make_kernels_ready
 from bootdqn.training.config import SavingConfig, TrainConfig, differences, from_flat, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
 from bootdqn.training.extensions import digests
-from bootdqn.training.loop import make_parts
+from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import provenance
 from bootdqn.training.session import Progress, Session, Voice
 from bootdqn.training.signals import stop_on_signal
@@ -79,16 +79,8 @@ def run(
         return RunOutcome(finished, 0, already_finished=True)
     voice = Voice(show, announce, warn)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
-        refuse_environments_that_cannot_fit(config.run.num_envs)
-        parts = make_parts(config)
-        needed = estimate(parts)
-        refuse_what_cannot_fit(needed, path)
         settings = effective_settings(config.env)
-        announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
-        announce(f"needs about {needed}")
-        if advice := precision_advice(config.learner, config.run.device):
-            warn(advice)
-        make_kernels_ready(config, parts, announce)
+        parts = _prepare(config, path, settings, voice)
         folder.path.mkdir(parents=True, exist_ok=True)
         with locked(folder.lock) as lock:
             finished = finished_summary(folder, config, restart=restart)  # another process may have come first
@@ -107,6 +99,20 @@ def run(
             if loaded is not None:
                 _tell_resumption(folder, config, loaded, session.not_exact, voice)
             return RunOutcome(*session.train())
+
+
+def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], voice: Voice) -> Parts:
+    """Make what the run consists of, say what it is and what it needs, and refuse what this machine cannot hold."""
+    refuse_environments_that_cannot_fit(config.run.num_envs)
+    parts = make_parts(config)
+    needed = estimate(parts)
+    refuse_what_cannot_fit(needed, path)
+    voice.announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
+    voice.announce(f"needs about {needed}")
+    if advice := precision_advice(config.learner, config.run.device):
+        voice.warn(advice)
+    make_kernels_ready(config, parts, voice.announce)
+    return parts
 
 
 def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any], settings: dict[str, Any]) -> None:

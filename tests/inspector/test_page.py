@@ -1,0 +1,169 @@
+"""The page in a browser: it answers to keys, clicks and filters."""
+
+import html
+import itertools
+import json
+import re
+from decimal import Decimal
+
+import pytest
+
+from bootdqn.common.algorithms import algorithm
+from bootdqn.inspector.inspect import inspect_run
+from bootdqn.inspector.recording import METHODS
+from reference.browser import data_of, opened
+
+DRIVE = """
+<script>
+const told = {};
+const topAndBottom = (bar) => [bar.y.baseVal.value, bar.y.baseVal.value + bar.height.baseVal.value];
+const captions = () => [...document.querySelectorAll("#maps h2, #maps h3")].map((title) => title.textContent);
+const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));
+const step = () => Number(document.body.dataset.step);
+press("ArrowRight"); press("ArrowRight"); told.right = step();
+press("ArrowLeft"); told.left = step();
+press("End"); told.end = step();
+press("Home"); told.home = step();
+press("n"); told.flip = step(); told.sentence = document.getElementById("flip").textContent;
+press("n"); told.nextFlip = step();
+press("p"); told.backAgain = step();
+const box = document.getElementById("timeline").getBoundingClientRect();
+const end = box.left + box.width * 0.999;
+document.getElementById("timeline").dispatchEvent(new MouseEvent("click", { clientX: end, bubbles: true }));
+told.clicked = step();
+document.querySelector('[data-filter="rewards"]').click();
+told.firstReward = step();
+press("Home"); press("ArrowRight"); told.secondReward = step();
+document.querySelector('[data-filter="all"]').click();
+press("Home");
+told.bars = [...document.querySelectorAll("[data-bar]")].map((bar) => [bar.dataset.bar, Number(bar.dataset.value)]);
+told.choices = [...document.querySelectorAll("[data-choice]")].map((mark) => mark.dataset.choice);
+told.scores = document.querySelectorAll("[data-score]").length;
+told.zeros = [];
+for (let i = 0; i < steps.length; i++) {
+  show(i);
+  const zero = document.querySelector("#bars [data-zero]").y1.baseVal.value;
+  const ends = [...document.querySelectorAll("[data-q]")].map(topAndBottom);
+  told.zeros.push(ends.every((pair) => pair.some((end) => Math.abs(end - zero) < 1e-3)));
+}
+told.ticks = RANGES.map(([low, high]) => roundTicks(low, high).map((tick) => tick[1]));
+told.shownTicks = [...document.querySelectorAll("#bars [data-tick]")].map((tick) => tick.dataset.tick);
+told.mapsAtFirst = captions();
+told.maps = document.querySelectorAll("#maps svg").length;
+const map = document.getElementById("map-scrub");
+map.value = 3; map.dispatchEvent(new Event("input")); told.mapsAtLast = captions();
+document.body.setAttribute("data-told", JSON.stringify(told));
+</script>
+"""
+
+
+RANGES = [(-0.08, 0.243), (0, 1), (-1, 3), (-8.143, 0.4), (1e-7, 3e-7), (98, 101.5), (-2e8, 7e8), (-0.0299, 0.0001)]
+RANGES += [(-1.06 * 10**k, 0.37 * 10**k) for k in (-3, -1, 0, 2, 4)]
+
+
+def assert_round(low, high, ticks):
+    """Ticks are the multiples, from low to high, of 1, 2 or 5 times a power of ten, and they are not few or many."""
+    values = [Decimal(tick) for tick in ticks]
+    assert 3 <= len(values) <= 9
+    (unit,) = {b - a for a, b in itertools.pairwise(values)}
+    assert unit.normalize().as_tuple().digits in {(1,), (2,), (5,)}
+    assert all(value % unit == 0 for value in values)
+    assert float(values[0] - unit) < low <= float(values[0])
+    assert float(values[-1]) <= high < float(values[-1] + unit)
+
+
+def driven(folder, script):
+    """Return what `script` tells of the page in `folder`."""
+    page = folder / "driven.html"
+    page.write_text((folder / "page.html").read_text().replace("</body>", script + "</body>"))
+    dom = opened(page, folder / "profile")
+    return json.loads(html.unescape(re.search(r'data-told="(.*?)"', dom).group(1)))
+
+
+SCORES = """
+<script>
+const told = steps.map((_, i) => {
+  show(i);
+  const bars = [...document.querySelectorAll("[data-score]")];
+  const zero = document.querySelector("#scores [data-zero]").y1.baseVal.value;
+  const marks = [...document.querySelectorAll("[data-choice]")];
+  return {
+    scores: bars.map((bar) => bar.dataset.value),
+    begin: bars.every((bar) => Math.abs(bar.y.baseVal.value + bar.height.baseVal.value - zero) < 1e-3),
+    mark: marks.map((mark) => [mark.dataset.choice, Number(mark.dataset.action)]),
+    facts: [...document.querySelectorAll("#facts tr")].map((row) => [...row.children].map((cell) => cell.textContent)),
+    title: document.getElementById("score-title").textContent,
+  };
+});
+document.body.setAttribute("data-told", JSON.stringify(told));
+</script>
+"""
+
+
+@pytest.mark.usefixtures("own_strategies")
+@pytest.mark.parametrize("strategy", ["barred", "boltzmann:temperature=0.5"])
+def test_the_page_shows_the_scores_by_which_any_strategy_chose(deep_sea, tmp_path, strategy):
+    inspect_run(deep_sea, tmp_path / "page.html", strategy=strategy)
+    data = data_of(tmp_path / "page.html")
+    label = algorithm(strategy).label
+    for told, step in zip(driven(tmp_path, SCORES), data["steps"], strict=True):
+        assert [float(score) for score in told["scores"]] == [float(score) for score in step["scores"]]
+        assert told["begin"], "bars begin at the line of zero"
+        assert [mark for mark in told["mark"] if mark[0] == label] == [[label, step["action"]]]
+        assert sorted(name for name, _ in told["mark"]) == sorted([*METHODS, label])
+        facts = dict(told["facts"])
+        assert facts[f"★ {label}"] == step["names"][step["action"]]
+        expected = {"active head": "none", "head of the bars": str(step["head"])}
+        assert expected.items() <= facts.items() if strategy == "barred" else facts["active head"] == str(step["head"])
+        assert ("head of the bars" in facts) == (strategy == "barred")
+        assert told["title"] == data["scoreTitle"]
+
+
+def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
+    inspect_run(deep_sea, tmp_path / "page.html", episodes=4, checkpoint="200")
+    told = driven(tmp_path, DRIVE.replace("RANGES", json.dumps(RANGES)))
+    steps = data_of(tmp_path / "page.html")["steps"]
+    flips = [number for number, step in enumerate(steps) if step["flip"]]
+    rewards = [number for number, step in enumerate(steps) if step["reward"]]
+    assert (told["right"], told["left"], told["end"], told["home"]) == (2, 1, len(steps) - 1, 0)
+    expected = [number for number in flips if number > 0][:2]
+    assert [told["flip"], told["nextFlip"], told["backAgain"]] == [expected[0], expected[1], expected[0]]
+    assert told["sentence"] == steps[expected[0]]["flip"]
+    assert told["clicked"] == len(steps) - 1
+    assert told["firstReward"] == (told["clicked"] if told["clicked"] in rewards else rewards[0])
+    assert told["secondReward"] == rewards[1]
+    first = steps[0]
+    shown = dict(told["bars"])
+    assert shown == {f"{name}-{a}": first[name][a] for name in ("gain", "evoi") for a in (0, 1)}
+    assert sorted(told["choices"]) == sorted(METHODS)
+    assert told["scores"] == 0, "the bars show them: Q and EVOI"
+    assert all(told["zeros"]), "bars begin at the line of zero"
+    assert 0 in map(float, told["shownTicks"])
+    assert len(told["shownTicks"]) >= 3
+    assert told["maps"] == 3
+    assert (
+        told["mapsAtFirst"][0] == "The grid from above, after 200 steps of training, with the weights inspected above"
+    )
+    assert told["mapsAtLast"][0] == "The grid from above, after 600 steps of training"
+    for step, titles in ((200, told["mapsAtFirst"]), (600, told["mapsAtLast"])):
+        assert titles[1] == f"visits, 200 episodes of the agent after {step} steps"
+        assert titles[2].startswith(f"largest EVOI after {step} steps (darkest: ")
+        assert titles[3] == f"heads after {step} steps that want right (green) or left (pink)"
+    for (low, high), ticks in zip(RANGES, told["ticks"], strict=True):
+        assert_round(low, high, ticks)
+
+
+@pytest.mark.parametrize(("place", "step"), [("#4", 4), ("#6", 0), ("#x", 0)])
+def test_the_address_says_which_step_is_shown(deep_sea, tmp_path, place, step):
+    inspect_run(deep_sea, tmp_path / "page.html")
+    assert f'data-step="{step}"' in opened(tmp_path / "page.html", tmp_path / "profile", place=place)
+
+
+def test_a_page_about_a_game_opens_and_its_name_is_text(game, tmp_path):
+    inspect_run(game, tmp_path / "page.html", max_steps=20)
+    dom = opened(tmp_path / "page.html", tmp_path / "profile")
+    assert html.escape("<script>alert(1)<", quote=False) in dom
+    assert dom.count("<script") == 2, "the data and the program, nothing else"
+    assert "http" not in (tmp_path / "page.html").read_text().replace("http://www.w3.org/2000/svg", "").replace(
+        "http-equiv", ""
+    )
