@@ -17,7 +17,7 @@ from statistics import mean
 
 from matplotlib.figure import Figure
 
-from bootdqn.analysis import atari, deep_sea, ensembles
+from bootdqn.analysis import atari, deep_sea, ensembles, two_paths
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.atari_figures import Episode, learning
 from bootdqn.analysis.bsuite_score import score_table
@@ -32,7 +32,7 @@ from bootdqn.analysis.report import deep_sea_answer, said_once
 from bootdqn.analysis.runs import read_runs
 from bootdqn.analysis.tables import Table
 from bootdqn.analysis.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
-from bootdqn.common.algorithms import algorithm, on_atari
+from bootdqn.common.algorithms import on_atari
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import default_settings
 
@@ -41,7 +41,6 @@ RANDOM_PLAY = RESULTS / "atari-random"
 DOCS = RESULTS.parent / "docs"
 PAGES = (DOCS / "reproduction.md", DOCS / "what-helps.md", DOCS / "two-paths.md", RESULTS.parent / "README.md")
 BLOCK = re.compile(r"<!-- (?P<folder>[a-z0-9-]+) (?P<what>[a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
-ORDER = ("greedy", "gain", "evoi")
 LAST_EPISODES = 10
 
 
@@ -100,7 +99,7 @@ def block(found: re.Match[str]) -> str:
         "learned": lambda name: learned(name).to_markdown(),
         "speed": speed,
         "measured": lambda name: ensembles.table(measured_ensembles(name)).to_markdown(),
-        "found": lambda name: found_the_long_end(name).to_markdown(),
+        "found": lambda name: two_paths.table(searches(name)).to_markdown(),
     }
     return writers[what](folder)
 
@@ -198,28 +197,9 @@ def learning_figure(folder: str, name: str) -> Figure:
     return learning(played, episodes, skip * config["learning_starts"], mean(random))
 
 
-def found_the_long_end(folder: str) -> Table:
-    """Return the step at which each run on the two paths first came to the long end, one row an agent."""
-    runs, _ = read_runs(RESULTS / folder, default_settings())
-    rows: dict[tuple[float, int, str], dict[int, int | None]] = {}
-    for run in runs:
-        ends = (record["step"] for record in run.folder.read_metrics("episode") if record["return"] > 1)
-        one_head = run.config["num_heads"] == 1
-        agent = "one head" if one_head else algorithm(run.config["strategy"]).label
-        place = 0 if one_head else 1 + ORDER.index(run.config["strategy"])
-        rows.setdefault((run.config["prior_scale"], place, agent), {})[run.config["seed"]] = next(ends, None)
-    seeds = sorted({seed for row in rows.values() for seed in row})
-    cells = [
-        (
-            agent,
-            f"{prior:g}",
-            *("-" if row[seed] is None else f"{row[seed]:,}" for seed in seeds),
-            f"{sum(step is not None for step in row.values())} of {len(row)}",
-        )
-        for (prior, _, agent), row in sorted(rows.items())
-    ]
-    columns = ("agent", "`--prior-scale`", *(f"seed {seed}" for seed in seeds), "runs that found it")
-    return Table("two-paths", "Two paths", columns, cells, text_columns=("agent",))
+def searches(folder: str) -> list[two_paths.Search]:
+    """Return the runs on the two paths."""
+    return two_paths.read_searches(read_runs(RESULTS / folder, default_settings())[0])
 
 
 def speed(folder: str) -> str:
@@ -243,9 +223,15 @@ def speed(folder: str) -> str:
 
 def claims() -> Table:
     """Return the paper's claims, judged by all the runs."""
-    found = [result for folder in ("deep-sea", "deep-sea-small") for result in deep_sea_results(folder)]
-    table = judged(Evidence.among(found, atari_runs("atari"), measured_ensembles("ensembles")))
-    kept = [table.columns.index(name) for name in ("the paper says", "here", "what these runs say")]
+    folders = ("deep-sea", "deep-sea-small", "deep-sea-ablation")
+    found = {
+        (one.variant, one.size, one.cap, one.seed): one for folder in folders for one in deep_sea_results(folder)
+    }  # a seed counts once, in whichever folders it is
+    evidence = Evidence.among(
+        list(found.values()), atari_runs("atari"), measured_ensembles("ensembles"), searches("two-paths")
+    )
+    table = judged(evidence)
+    kept = [number for number, name in enumerate(table.columns) if name != "rests on"]
     rows = [tuple(row[number] for number in kept) for row in table.rows]
     return Table("claims", table.title, tuple(table.columns[n] for n in kept), rows, text_columns=table.text_columns)
 

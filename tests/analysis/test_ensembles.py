@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from bootdqn.analysis.claims import judged
 from bootdqn.analysis.ensembles import Measured, by_cell, densities_and_sizes, rarity, rarity_within, table
-from bootdqn.analysis.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence
+from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 
 SPARSER, RARE = "Gain is sparser than EVOI, which is denser but lower.", "Heads disagree more in rare states."
 Q_VALUES = arrays(np.float64, (4, 3, 2), elements=st.integers(-3, 3).map(float))
@@ -120,8 +120,10 @@ def test_rare_states_are_judged_by_every_cell():
     assert verdict(RARE, some((-0.5, 0.1, 0.2))) == OPEN
     assert verdict(RARE, some((0.5, 0.4, 0.6))) == CONTRADICTED
     assert verdict(RARE, some((-0.5, -0.4))) == OPEN, "two seeds have no interval"
-    one_unlike = [replace(one, rarity=0.3 + one.seed / 100) if one.strategy == "greedy" else one for one in some()]
-    assert verdict(RARE, one_unlike) == CONTRADICTED
+    some_unlike = [replace(one, rarity=0.3 + one.seed / 100) if one.strategy == "greedy" else one for one in some()]
+    assert verdict(RARE, some_unlike) == MIXED
+    (says,) = [row[3] for row in judged(Evidence.among([], [], some_unlike)).rows if row[0] == RARE]
+    assert "the whole interval below 0 in 2 and above it in 2 of 4 cells" in says
 
 
 def test_sparsity_is_said_to_follow_from_the_formulas():

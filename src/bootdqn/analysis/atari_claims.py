@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bootdqn.analysis import paper
 from bootdqn.analysis.atari import (
     SPEED_DEPENDS_ON,
     Played,
+    curve,
     frames_of,
     games_of,
     in_common,
@@ -100,6 +102,55 @@ def best_in_four_games(evidence: Evidence) -> Verdict:
     return Verdict(SUPPORTED if count >= 4 else CONTRADICTED, says, "maximal scores")
 
 
+def evoi_ends(*, ahead_in: tuple[str, ...] = paper.GAMES, or_level: bool) -> Callable[[Evidence], Verdict]:
+    """Judge by the end of the curves of Fig. 2a, an average of evaluations, whether EVOI is ahead of the other three.
+
+    Args:
+        ahead_in: The games that are asked.
+        or_level: Whether it is enough that no rival's interval over seeds is above EVOI's.
+    """
+    rivals = ("greedy", "ucb", "gain")
+
+    def judge(evidence: Evidence) -> Verdict:
+        played = [run for run in _comparable(evidence, ("evoi", *rivals)) if run.game in ahead_in]
+        games = [g for g in games_of(played) if len({run.variant for run in played if run.game == g}) > len(rivals)]
+        if not games:
+            return Verdict(OPEN, f"{_AS_IN_THE_PAPER} no game of it was played by all four")
+        runs, held = [run for run in played if run.game in games], []
+        for game in games:
+            ends = {name: curve(of(played, game, Variant(name)))[1][:, -1] for name in ("evoi", *rivals)}
+            low, high = _range_of_mean(ends["evoi"])
+            theirs = [_range_of_mean(ends[name]) for name in rivals]
+            held.append(all(high >= below if or_level else low > above for below, above in theirs))
+        says = f"holds in {sum(held)} of {counted(len(held), 'game')}{_atari_budget(runs)}"
+        if len(held) < len(ahead_in) or not _is_the_papers_size(runs):
+            return Verdict(OPEN, says, "score against frames")
+        return Verdict(SUPPORTED if all(held) else CONTRADICTED, says, "score against frames")
+
+    return judge
+
+
+def _range_of_mean(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the interval of the mean; of equal values, or too few, the mean itself."""
+    mean = float(np.mean(values))
+    return interval_of_mean(values.tolist()) or (mean, mean)
+
+
+def diversity_rises_to_a_peak(evidence: Evidence) -> Verdict:
+    """Judge by entropy whether BootDQN's votes are the most diverse at a peak after the first evaluation."""
+    played = _comparable(evidence, ("greedy",))
+    if not played:
+        return Verdict(OPEN, f"{_AS_IN_THE_PAPER} BootDQN was run on no game of it")
+    held = []
+    for game in games_of(played):
+        means = curve(of(played, game, Variant("greedy")), "vote_entropy")[1].mean(axis=0)
+        held.append(bool(means.max() > means[0]))
+    says = f"holds in {sum(held)} of {counted(len(held), 'game')}{_atari_budget(played)}"
+    if len(held) < len(paper.GAMES) or not _is_the_papers_size(played):
+        return Verdict(OPEN, says, "vote diversity")
+    return Verdict(SUPPORTED if sum(held) > len(held) / 2 else CONTRADICTED, says, "vote diversity")
+
+
 def _lacking(played: list[Played], games: Iterable[str], strategies: Iterable[str]) -> str:
     """Say which strategies a comparison lacks in some of its games."""
     missing = [name for name in strategies if not all(of(played, game, Variant(name)) for game in games)]
@@ -181,15 +232,23 @@ def votes_are_diverse(
     return judge
 
 
-def slower_than_greedy(evidence: Evidence) -> Verdict:
-    """Judge how much longer EVOI takes than BootDQN for the same frames on the same game, computed in the same way."""
-    for game in games_of(evidence.atari):
-        greedy, evoi = (speeds_of(of(evidence.atari, game, Variant(name))) for name in ("greedy", "evoi"))
-        for computed in sorted(greedy.keys() & evoi.keys()):
-            extra = 100 * (np.mean(greedy[computed]) / np.mean(evoi[computed]) - 1)
-            interval = interval_of_mean(evoi[computed])
-            spread = "" if interval is None else f" (EVOI {interval[0]:,.0f} to {interval[1]:,.0f} frames/s)"
-            says = f"{paper.title_of(game)}: BootDQN is {extra:+.0f} % faster{spread}; wall time of these machines"
-            return Verdict(OPEN, says + "; benchmarks/atari.py compares them side by side", "summary.json")
-    alike = f"the same {', '.join(SPEED_DEPENDS_ON[:-1])} and {SPEED_DEPENDS_ON[-1]}"
-    return Verdict(OPEN, f"{_AS_IN_THE_PAPER} BootDQN and EVOI were not both finished on one game, with {alike}")
+def evoi_is_slower_than(rival: str) -> Callable[[Evidence], Verdict]:
+    """Say how much longer EVOI takes than a rival for the same frames on the same game, computed in the same way.
+
+    Wall time says something about one machine and one moment: it decides nothing.
+    """
+    name = on_atari(rival).label
+
+    def judge(evidence: Evidence) -> Verdict:
+        for game in games_of(evidence.atari):
+            theirs, ours = (speeds_of(of(evidence.atari, game, Variant(strategy))) for strategy in (rival, "evoi"))
+            for computed in sorted(theirs.keys() & ours.keys()):
+                extra = 100 * (np.mean(theirs[computed]) / np.mean(ours[computed]) - 1)
+                interval = interval_of_mean(ours[computed])
+                spread = "" if interval is None else f" (EVOI {interval[0]:,.0f} to {interval[1]:,.0f} frames/s)"
+                says = f"{paper.title_of(game)}: {name} is {extra:+.0f} % faster{spread}; wall time of these machines"
+                return Verdict(OPEN, says + "; benchmarks/atari.py compares them side by side", "summary.json")
+        alike = f"the same {', '.join(SPEED_DEPENDS_ON[:-1])} and {SPEED_DEPENDS_ON[-1]}"
+        return Verdict(OPEN, f"{_AS_IN_THE_PAPER} {name} and EVOI were not both finished on one game, with {alike}")
+
+    return judge

@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from bootdqn.analysis.atari_claims import (
     above_the_original,
     best_in_four_games,
+    diversity_rises_to_a_peak,
+    evoi_ends,
+    evoi_is_slower_than,
     more_heads_are_better,
     normalised_lead,
-    slower_than_greedy,
     votes_are_diverse,
 )
-from bootdqn.analysis.deep_sea_claims import beats
+from bootdqn.analysis.deep_sea_claims import beats, helps
 from bootdqn.analysis.ensemble_claims import gain_is_sparser, rare_states_are_disputed
 from bootdqn.analysis.evidence import Evidence, Verdict
 from bootdqn.analysis.tables import Table
+from bootdqn.analysis.two_paths_claims import explorers_find_the_long_path
 
 DEEP_SEA_EVOI = "evoi:reduce=sum"
 
@@ -54,6 +57,14 @@ CLAIMS = (
     ),
     Claim("19.16 points over DQN-IDS.", "60.05 against 40.89", normalised_lead("ids", 19.16)),
     Claim("16.45 points over BootDQN-UCB.", "60.05 against 43.60", normalised_lead("ucb", 16.45)),
+    Claim(
+        "EVOI outperforms or matches the others in all games (Fig. 2a).", "curves, no table", evoi_ends(or_level=True)
+    ),
+    Claim(
+        "EVOI outperforms the others in Gravitar and Venture (Fig. 2a).",
+        "curves, no table",
+        evoi_ends(ahead_in=("Gravitar", "Venture"), or_level=False),
+    ),
     Claim("EVOI has the best maximal score in four of six games.", "not in Alien and Private Eye", best_in_four_games),
     Claim(
         "The paper's own BootDQN scores above the original's.",
@@ -81,7 +92,28 @@ CLAIMS = (
         "",
         votes_are_diverse("vote_entropy", ("gain", "evoi"), highest=False),
     ),
-    Claim("EVOI is about 10 % slower than BootDQN at K = 10.", "", slower_than_greedy),
+    Claim(
+        "BootDQN's votes begin alike and grow diverse to a peak (Fig. 2b; by entropy, as meant).",
+        '"common", by count variance',
+        diversity_rises_to_a_peak,
+    ),
+    Claim("EVOI is about 10 % slower than BootDQN at K = 10.", "", evoi_is_slower_than("greedy")),
+    Claim("Gain takes about as long as EVOI at K = 10.", "no number", evoi_is_slower_than("gain")),
     Claim("Gain is sparser than EVOI, which is denser but lower.", "shown at one state", gain_is_sparser),
     Claim("Heads disagree more in rare states.", "said, not shown", rare_states_are_disputed),
+    Claim(
+        "Of two paths, a greedy learner keeps to the short one; one that explores efficiently finds the long one.",
+        "an example, not run",
+        explorers_find_the_long_path,
+    ),
+    Claim(
+        "Both methods would benefit from prioritised replay.",
+        "suggested for future work",
+        helps("replay", "prioritized", ("gain", DEEP_SEA_EVOI)),
+    ),
+    Claim(
+        "Other voting rules would use better what the heads know, also in training.",
+        "anticipated for future work; with two actions the vote by mean stands for all but plurality",
+        beats("vote:rule=mean", rivals=("greedy",)),
+    ),
 )

@@ -1,10 +1,11 @@
 """Judges of the paper's claims about DeepSea."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from bootdqn.analysis.deep_sea import Cell, by_cap, cells
-from bootdqn.analysis.evidence import CONTRADICTED, ENOUGH_SEEDS, OPEN, SUPPORTED, Evidence, Verdict
-from bootdqn.common.variants import label
+from bootdqn.analysis.evidence import CONTRADICTED, ENOUGH_SEEDS, MIXED, OPEN, SUPPORTED, Evidence, Verdict
+from bootdqn.common.variants import Variant, label
 from bootdqn.common.written import counted
 
 
@@ -12,7 +13,8 @@ def beats(strategy: str, rivals: tuple[str, ...] = ("greedy", "ucb")) -> Callabl
     """Judge if a strategy needs fewer episodes than its rivals, at the largest size with enough seeds.
 
     Where no size has enough, it is left open at the largest. Runs with different caps are never taken together; those
-    with the largest cap are asked first. One rival that is better contradicts it.
+    with the largest cap are asked first. One rival that is better contradicts it. How it is at the smaller sizes that
+    have enough seeds is said, and does not count.
     """
     names = (strategy, *rivals)
 
@@ -22,10 +24,57 @@ def beats(strategy: str, rivals: tuple[str, ...] = ("greedy", "ucb")) -> Callabl
         ]
         if not races:
             return Verdict(OPEN, "no DeepSea runs of all of them at one size")
-        cap, race = next((one for one in races if _seeds_of(one[1]) >= ENOUGH_SEEDS), races[0])
-        return _judge_race(cap, race)
+        enough = [(cap, race) for cap, race in races if _seeds_of(race) >= ENOUGH_SEEDS]
+        (cap, race), *others = enough or races[:1]
+        verdict = _judge_race(cap, race)
+        return verdict._replace(says=verdict.says + _at_smaller_sizes(race[0].size, others))
 
     return judge
+
+
+def helps(setting: str, value: Any, strategies: tuple[str, ...]) -> Callable[[Evidence], Verdict]:
+    """Judge if strategies need fewer episodes with a setting than without, wherever both were run with enough seeds."""
+
+    def judge(evidence: Evidence) -> Verdict:
+        pairs: dict[tuple[int, str], tuple[Cell, Cell]] = {}
+        for results in by_cap(evidence.deep_sea_of_any_settings).values():
+            found = {(cell.size, cell.variant): cell for cell in cells(results) if len(cell.results) >= ENOUGH_SEEDS}
+            for (size, variant), cell in found.items():
+                changed = found.get((size, Variant(variant.strategy, ((setting, value),))))
+                if variant.strategy in strategies and not variant.settings and changed is not None:
+                    pairs.setdefault((size, variant.strategy), (cell, changed))
+        if not pairs:
+            return Verdict(OPEN, "no DeepSea runs with and without it")
+        return _judge_pairs(list(pairs.values()))
+
+    return judge
+
+
+def _judge_pairs(pairs: list[tuple[Cell, Cell]]) -> Verdict:
+    """Judge by cells without and with a change: supported or contradicted where all intervals are apart, one way."""
+    told = "; ".join(
+        f"N = {plain.size}, {label(plain.variant)}: {_episodes(changed)} instead of {_episodes(plain)} episodes"
+        for plain, changed in pairs
+    )
+    better = sum(_below(changed, plain) and not changed.censored for plain, changed in pairs)
+    worse = sum(_below(plain, changed) and not plain.censored for plain, changed in pairs)
+    says = f"{told}; intervals apart in {better + worse or 'none'} of {len(pairs)}"
+    if better and worse:
+        return Verdict(MIXED, says, "episodes to solve")
+    status = SUPPORTED if better == len(pairs) else CONTRADICTED if worse == len(pairs) else OPEN
+    return Verdict(status, says, "episodes to solve")
+
+
+def _at_smaller_sizes(size: int, races: list[tuple[int, tuple[Cell, ...]]]) -> str:
+    """Say how each smaller size was judged, by the race with the largest cap."""
+    judged: dict[int, str] = {}
+    for cap, race in races:
+        if race[0].size < size:
+            judged.setdefault(race[0].size, _judge_race(cap, race).status)
+    held = {status: [n for n in sorted(judged) if judged[n] == status] for status in (SUPPORTED, CONTRADICTED, OPEN)}
+    words = {SUPPORTED: "it holds", CONTRADICTED: "it does not hold", OPEN: "it is open"}
+    told = [f"{words[status]} at N = {', '.join(map(str, sizes))}" for status, sizes in held.items() if sizes]
+    return f". On smaller grids {', '.join(told)}" if told else ""
 
 
 def _races(groups: list[Cell], names: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
@@ -60,8 +109,11 @@ def _below(one: Cell, other: Cell) -> bool:
 
 
 def _said(cell: Cell) -> str:
-    bound = "≥ " if cell.censored else ""
-    return f"{label(cell.variant)} {bound}{cell.mean:,.0f} episodes ({cell.solved}/{len(cell.results)} solved)"
+    return f"{label(cell.variant)} {_episodes(cell)} episodes ({cell.solved}/{len(cell.results)} solved)"
+
+
+def _episodes(cell: Cell) -> str:
+    return f"{'≥ ' if cell.censored else ''}{cell.mean:,.0f}"
 
 
 def _fewer(ours: int, theirs: int) -> str:

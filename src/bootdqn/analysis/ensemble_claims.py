@@ -3,7 +3,7 @@
 import numpy as np
 
 from bootdqn.analysis.ensembles import Measured, by_cell
-from bootdqn.analysis.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Verdict
+from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.common.written import counted
 
@@ -32,7 +32,8 @@ def gain_is_sparser(evidence: Evidence) -> Verdict:
 def rare_states_are_disputed(evidence: Evidence) -> Verdict:
     """Judge whether visits and disagreement are opposed in every kind of ensemble, and beyond the interval over seeds.
 
-    One kind in which they go together contradicts it. Ensembles with a prior, which the paper has not, are not asked.
+    Kinds in which they are, and others in which they go together, are mixed evidence. Ensembles with a prior, which the
+    paper has not, are not asked.
     How it is among states of one depth is said, and does not count: the paper speaks of all states.
     """
     asked = [one for one in evidence.ensembles if not one.prior_scale]
@@ -48,7 +49,7 @@ def rare_states_are_disputed(evidence: Evidence) -> Verdict:
         f"and {deep} in the lower"
     )
     if everywhere.above_zero:
-        return Verdict(CONTRADICTED, says, "ensembles")
+        return Verdict(MIXED if everywhere.below_zero else CONTRADICTED, says, "ensembles")
     return Verdict(SUPPORTED if everywhere.below_zero == len(found) else OPEN, says, "ensembles")
 
 
@@ -64,7 +65,8 @@ class _Correlations:
     def __str__(self) -> str:
         return (
             f"{min(self._means):+.2f} to {max(self._means):+.2f}, "
-            f"the whole interval below 0 in {self.below_zero} of {len(self._means)} cells"
+            f"the whole interval below 0 in {self.below_zero} and above it in {self.above_zero} of "
+            f"{len(self._means)} cells"
         )
 
 

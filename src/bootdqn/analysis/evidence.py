@@ -7,8 +7,9 @@ from typing import NamedTuple
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.ensembles import Measured
+from bootdqn.analysis.two_paths import Search
 
-SUPPORTED, CONTRADICTED, OPEN = "supported", "contradicted", "not enough evidence"
+SUPPORTED, CONTRADICTED, MIXED, OPEN = "supported", "contradicted", "mixed", "not enough evidence"
 ENOUGH_SEEDS = 3
 
 
@@ -22,7 +23,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """The runs that claims are judged by: those with the paper's settings."""
+    """The runs that claims are judged by: those with the paper's settings, where nothing else is said."""
 
     deep_sea: list[Result]
     atari: list[Played]
@@ -31,13 +32,24 @@ class Evidence:
     """With any number of heads."""
     ensembles: list[Measured] = field(default_factory=list)
     """Looked into while they learned."""
+    deep_sea_of_any_settings: list[Result] = field(default_factory=list)
+    searches: list[Search] = field(default_factory=list)
+    """For the long path of the paper's opening example."""
 
     @classmethod
-    def among(cls, deep_sea: list[Result], atari: list[Played], ensembles: Iterable[Measured] = ()) -> "Evidence":
+    def among(
+        cls,
+        deep_sea: list[Result],
+        atari: list[Played],
+        ensembles: Iterable[Measured] = (),
+        searches: Iterable[Search] = (),
+    ) -> "Evidence":
         """Return the runs that have the paper's settings, among others."""
         return cls(
             [result for result in deep_sea if not result.variant.settings],
             [run for run in atari if not run.variant.settings],
             [run for run in atari if not run.variant.without("num_heads").settings],
             list(ensembles),
+            deep_sea,
+            list(searches),
         )

@@ -1,4 +1,4 @@
-"""The judges of the paper's claims: given the paper's own numbers, they find what the paper's numbers say."""
+"""The judges of the paper's claims about Atari: given its own numbers, they find what these say."""
 
 from dataclasses import replace
 
@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from bootdqn.analysis import paper
 from bootdqn.analysis.atari import MEASURES, Played, leader
-from bootdqn.analysis.claims import CLAIMS, judged
-from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.claims import CLAIMS
 from bootdqn.analysis.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence
 from bootdqn.common.variants import Variant
+from reference.verdicts import verdicts as all_verdicts
 
 BEST_IN_FOUR = "EVOI has the best maximal score in four of six games."
 ABOVE_ORIGINAL = "The paper's own BootDQN scores above the original's."
@@ -19,8 +19,11 @@ MORE_HEADS = "More heads are better (K = 2, 6, 10, 12 on Hero)."
 UCB_BY_COUNTS = "UCB's votes are the most diverse, except in Venture (by count variance, as printed)."
 UCB_BY_ENTROPY = "UCB's votes are the most diverse (by entropy, as meant)."
 OURS_BY_COUNTS = "Gain's and EVOI's votes are at least as diverse as BootDQN's (by count variance, as printed)."
+MATCHES = "EVOI outperforms or matches the others in all games (Fig. 2a)."
+OUTPERFORMS = "EVOI outperforms the others in Gravitar and Venture (Fig. 2a)."
+PEAK = "BootDQN's votes begin alike and grow diverse to a peak (Fig. 2b; by entropy, as meant)."
+AS_LONG = "Gain takes about as long as EVOI at K = 10."
 SLOWER = "EVOI is about 10 % slower than BootDQN at K = 10."
-GAIN_IN_DEEP_SEA = "Gain beats the baselines on DeepSea."
 LEADS = {
     "greedy": "EVOI has the best human-normalised mean: 9.38 points over BootDQN.",
     "ids": "19.16 points over DQN-IDS.",
@@ -56,9 +59,8 @@ def the_papers_runs():
     ]
 
 
-def verdicts(deep_sea=(), atari=(), any_heads=()):
-    table = judged(Evidence(list(deep_sea), list(atari), list(any_heads)))
-    return {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+def verdicts(atari=(), any_heads=()):
+    return all_verdicts(Evidence([], list(atari), list(any_heads)))
 
 
 def verdict(claim, atari):
@@ -107,7 +109,9 @@ def test_every_judge_leaves_less_than_the_papers_tables_open():
         [replace(run, frames=(10**6,)) if run.game == "Hero" else run for run in the_papers_runs()],
         [run for run in the_papers_runs() if run.game != "Hero"],
     ):
-        assert {row["here"] for row in verdicts(atari=fewer).values()} == {OPEN}
+        found = {claim: row["here"] for claim, row in verdicts(atari=fewer).items()}
+        assert found.pop(OUTPERFORMS) == SUPPORTED, "it does not ask about Hero"
+        assert set(found.values()) == {OPEN}
 
 
 def test_a_lead_is_supported_from_half_the_claimed_points():
@@ -186,6 +190,70 @@ def test_more_heads_are_better_where_every_k_of_the_paper_adds_something(scores,
     )
 
 
+def evaluated(game, strategy, seed, scores=(1.0, 1.0), entropies=None):
+    """A run with the paper's frames that was evaluated several times on the way."""
+    count = len(scores if entropies is None else entropies)
+    values = tuple([1.0] * count if entropies is not None else scores)
+    return replace(
+        played(game, strategy, seed),
+        frames=tuple(paper.FRAMES * (number + 1) // count for number in range(count)),
+        scores=values,
+        diversity={name: tuple(entropies or [1.0] * count) for name in MEASURES},
+    )
+
+
+def four_in_every_game(evoi, others=(10.0, 11.0, 12.0), games=paper.GAMES):
+    """Runs that score 99 at first, and in the end what is said: one number a seed."""
+    ends = {"evoi": evoi, "greedy": others, "ucb": others, "gain": others}
+    return [
+        evaluated(game, strategy, seed, (99.0, end))
+        for game in games
+        for strategy, scores in ends.items()
+        for seed, end in enumerate(scores)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("evoi", "matches", "outperforms"),
+    [
+        ((20.0, 21.0, 22.0), SUPPORTED, SUPPORTED),
+        ((10.0, 11.0, 13.0), SUPPORTED, CONTRADICTED),
+        ((1.0, 2.0, 3.0), CONTRADICTED, CONTRADICTED),
+    ],
+)
+def test_the_ends_of_the_curves_decide_by_their_intervals(evoi, matches, outperforms):
+    found = verdicts(atari=four_in_every_game(evoi))
+    assert (found[MATCHES]["here"], found[OUTPERFORMS]["here"]) == (matches, outperforms)
+
+
+def test_the_ends_of_the_curves_need_every_game_that_is_asked_and_all_four():
+    ahead = (20.0, 21.0, 22.0)
+    two_games = verdicts(atari=four_in_every_game(ahead, games=("Gravitar", "Venture")))
+    assert (two_games[MATCHES]["here"], two_games[OUTPERFORMS]["here"]) == (OPEN, SUPPORTED)
+    three = verdicts(atari=without(four_in_every_game(ahead), "ucb", "Venture"))
+    assert (three[MATCHES]["here"], three[OUTPERFORMS]["here"]) == (OPEN, OPEN)
+    assert three[OUTPERFORMS]["what these runs say"] == "holds in 1 of 1 game"
+    behind_in_one = four_in_every_game(ahead, games=paper.GAMES[1:]) + four_in_every_game((1, 2, 3), games=["Gravitar"])
+    found = verdicts(atari=behind_in_one)
+    assert found[MATCHES]["what these runs say"] == "holds in 5 of 6 games"
+    assert (found[MATCHES]["here"], found[OUTPERFORMS]["here"]) == (CONTRADICTED, CONTRADICTED)
+
+
+@pytest.mark.parametrize(
+    ("entropies", "expected"),
+    [((0.1, 0.9, 0.4), SUPPORTED), ((0.1, 0.5, 0.9), SUPPORTED), ((0.9, 0.5, 0.4), CONTRADICTED)],
+)
+def test_votes_grow_diverse_where_they_are_the_most_so_after_their_beginning(entropies, expected):
+    runs = [evaluated(game, "greedy", seed, entropies=entropies) for game in paper.GAMES for seed in range(3)]
+    assert verdicts(atari=runs)[PEAK]["here"] == expected
+    falling = [
+        evaluated(game, "greedy", seed, entropies=(0.9, 0.1, 0.1)) for game in paper.GAMES[:2] for seed in range(3)
+    ]
+    mostly = [run for run in runs if run.game not in paper.GAMES[:2]] + falling
+    assert verdicts(atari=mostly)[PEAK]["here"] == expected, "it is said to be common, not to be everywhere"
+    assert verdicts(atari=runs[1:])[PEAK]["here"] == OPEN
+
+
 def trained_on(run, *scores, every=10**8, variance=1.0):
     """The run with further evaluations after its own."""
     frames = [run.frames[-1] + every * number for number in range(1, len(scores) + 1)]
@@ -258,75 +326,13 @@ def test_speeds_are_compared_only_where_they_were_computed_alike():
     ]
     found = verdicts(atari=runs)[SLOWER]
     assert (found["here"], found["what these runs say"].partition(";")[0]) == (OPEN, "Hero: BootDQN is +50 % faster")
+    as_gain = [replace(run, variant=Variant("gain")) if run.variant == Variant("greedy") else run for run in runs]
+    assert verdicts(atari=as_gain)[AS_LONG]["what these runs say"].startswith("Hero: BootDQN-Gain is +50 % faster")
     apart = verdicts(atari=[runs[0], runs[3]])[SLOWER]["what these runs say"]
     assert apart == (
         "with the paper's settings BootDQN and EVOI were not both finished on one game, with the same device, threads, "
         "engine and precision"
     )
-
-
-def race(cap=1000, claim=GAIN_IN_DEEP_SEA, **solved):
-    results = [
-        Result(Variant({"evoi": "evoi:reduce=sum"}.get(name, name)), 20, seed, cap, value, value)
-        for name, values in solved.items()
-        for seed, value in enumerate(values)
-    ]
-    found = verdicts(deep_sea=results)[claim]
-    return found["here"], found["what these runs say"].rpartition("; ")[2]
-
-
-def around(mean):
-    return [mean - 10, mean, mean + 10]
-
-
-def test_means_in_an_order_decide_nothing_where_intervals_overlap():
-    assert race(gain=around(101), greedy=around(99), ucb=around(100)) == (OPEN, "the intervals overlap")
-    assert race(gain=around(101), greedy=around(500), ucb=around(100)) == (OPEN, "the intervals overlap")
-
-
-def test_one_baseline_that_is_better_contradicts():
-    assert race(gain=around(510), greedy=around(99), ucb=around(898))[0] == CONTRADICTED
-    assert race(gain=[None] * 3, greedy=around(99), ucb=[None] * 3)[0] == CONTRADICTED
-    assert race(gain=[600, 700, None], greedy=around(99), ucb=around(650))[0] == CONTRADICTED
-
-
-def test_runs_that_reached_the_cap_leave_open_what_lies_beyond_it():
-    cap = "runs that reached the cap leave it open"
-    assert race(gain=around(900), greedy=[100] * 9 + [None], ucb=[None] * 3) == (OPEN, cap)
-    assert race(gain=[100] * 9 + [None], greedy=around(900), ucb=around(800)) == (OPEN, cap)
-
-
-points = st.integers(1, 5)
-
-
-@given(points, points, points, st.booleans(), st.booleans(), st.booleans())
-def test_cells_without_spread_are_judged_by_their_one_value(ours, one, other, unsolved, one_unsolved, other_unsolved):
-    """Results that are all equal have no interval; an unsolved cell stands at the cap of 5, or beyond."""
-    mine, rivals = (
-        (5 if unsolved else ours),
-        [(5 if u else v, u) for v, u in ((one, one_unsolved), (other, other_unsolved))],
-    )
-    if not unsolved and all(mine < value for value, _ in rivals):
-        expected = SUPPORTED
-    elif any(value < mine and not capped for value, capped in rivals):
-        expected = CONTRADICTED
-    else:
-        expected = OPEN
-    values = (("gain", ours, unsolved), ("greedy", one, one_unsolved), ("ucb", other, other_unsolved))
-    found, why = race(cap=5, **{name: [None if capped else value] * 3 for name, value, capped in values})
-    assert found == expected
-    assert (why == "the intervals overlap") == (expected == OPEN and any(value == mine for value, _ in rivals))
-
-
-def test_evoi_scales_best_only_if_it_is_ahead_of_gain_as_well():
-    claim, baselines = (
-        "EVOI (sum) scales best on DeepSea: it beats Gain, too.",
-        {"greedy": [None] * 3, "ucb": [None] * 3},
-    )
-    assert race(claim=claim, evoi=around(300), gain=around(500), **baselines)[0] == SUPPORTED
-    assert race(claim=claim, evoi=around(500), gain=around(300), **baselines)[0] == CONTRADICTED
-    assert race(claim=claim, evoi=around(300), gain=around(305), **baselines) == (OPEN, "the intervals overlap")
-    assert race(claim=claim, evoi=around(300), **baselines)[0] == OPEN
 
 
 def test_every_claim_can_be_told_apart_by_its_text():
