@@ -54,7 +54,7 @@ def flat_of(settings):
     seen = []
     with pytest.MonkeyPatch.context() as patch:
         finished = run.RunOutcome({"status": "finished"}, 0)
-        patch.setattr(run, "run", lambda config, _path, **_options: seen.append(config) or finished)
+        patch.setattr(run, "run", lambda config, _path, _voice: seen.append(config) or finished)
         bootdqn.train(settings, "nowhere")
     return to_flat(*seen)
 
@@ -159,7 +159,7 @@ def test_a_snapshot_is_loaded_by_its_step(with_snapshots):
 def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "bootdqn.training.assess.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
+        "bootdqn.training.opened.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
     )
     file = RunFolder(with_snapshots).snapshots / "step-000000000060.safetensors"
     bootdqn.evaluate_run(with_snapshots, step=60, episodes=1)

@@ -53,11 +53,12 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
     """
     from bootdqn.training.config import from_flat
     from bootdqn.training.run import run
+    from bootdqn.training.session import Voice
 
     config = from_flat(_as_written(settings))
     if advice := script_advice(config.actor.strategy_from or ""):
         warnings.warn(advice, stacklevel=2)
-    outcome = run(config, Path(run_dir), warn=partial(warnings.warn, stacklevel=2))
+    outcome = run(config, run_dir, Voice(warn=partial(warnings.warn, stacklevel=2)))
     if outcome.summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if outcome.exit_code:
@@ -96,18 +97,14 @@ def load_run(run_dir: str | Path, *, step: int | None = None) -> Trained:
     Raises:
         UsageError: The folder holds no run, or no weights yet, or no such snapshot.
     """
-    from bootdqn.common.run_folder import RunFolder, find_weights
-    from bootdqn.envs.make import for_evaluation, make_environment, spec_of
+    from bootdqn.common.run_folder import find_weights
     from bootdqn.training.config import to_flat
-    from bootdqn.training.run import read_run_config
-    from bootdqn.training.weights import load_ensemble, q_values_of
+    from bootdqn.training.opened import open_run
 
-    folder = RunFolder(Path(run_dir))
-    config = read_run_config(folder.path)
-    spec = spec_of(make_environment(for_evaluation(config.env)))
-    weights = find_weights(folder.path, step) or folder.weights
-    ensemble, saved_after = load_ensemble(weights, config, spec)
-    return Trained(to_flat(config), saved_after, lambda seen: q_values_of(ensemble, as_batch(seen, spec.observation)))
+    path = Path(run_dir)
+    opened = open_run(path, find_weights(path, step))
+    form = opened.spec.observation
+    return Trained(to_flat(opened.config), opened.step, lambda seen: opened.q_values(as_batch(seen, form)))
 
 
 def evaluate_run(

@@ -243,6 +243,22 @@ def test_a_holder_notices_that_its_file_is_gone(path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES])
+def test_storage_that_does_not_answer_once_is_no_takeover(path, monkeypatch, code):
+    def refuse(_path):
+        raise OSError(code, os.strerror(code))
+
+    with locked(path) as held:
+        with monkeypatch.context() as patch:
+            patch.setattr(lock.Path, "read_bytes", refuse)
+            held.check()
+        held.check()
+        path.unlink()
+        name_a_holder_elsewhere(path)
+        with pytest.raises(TrainingError, match="taken over"):
+            held.check()
+
+
 def test_the_heartbeat_touches_the_file_as_long_as_it_is_held(path, monkeypatch):
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.001)
     with locked(path):

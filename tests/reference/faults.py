@@ -133,6 +133,7 @@ def assert_failed(path, error, step):
     kept = ", and summary.json the traceback" if "raised" in summary["error"] else ""
     assert str(error).endswith(f"; {path} keeps its last checkpoint{kept}")
     assert any("TrainingError" in line for line in summary["traceback"])
+    assert len(list(RunFolder(path).read_metrics("episode"))) == summary["episodes"], "what it came to is written down"
 
 
 @contextmanager

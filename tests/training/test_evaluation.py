@@ -85,7 +85,14 @@ def test_the_environment_is_seeded_once():
     env = Corridor(3)
     play(heads_that_want(0), env, episodes=3)
     assert env.seeds[0] is not None
-    assert env.seeds[1:] == [None, None, None]
+    assert env.seeds[1:] == [None, None], "no episode begins that nobody plays"
+
+
+@pytest.mark.parametrize(("episodes", "max_steps"), [(2, 1000), (9, 6)])
+def test_what_is_shown_are_the_episodes_played_and_no_more(episodes, max_steps):
+    env, shown = Corridor(3), []
+    play(heads_that_want(0), env, episodes, max_steps, on_step=lambda episode: shown.append((episode, env.at)))
+    assert shown == [(episode, at) for episode in (1, 2) for at in range(4)]
 
 
 def test_an_episode_cut_by_the_limit_counts_only_if_it_is_the_only_one():
@@ -118,6 +125,19 @@ def test_what_the_networks_have_no_row_for_is_not_shown_to_them():
     ):
         play(q_values, Corridor(200))
     assert asked == list(range(100))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "float64"])
+def test_the_networks_get_observations_of_the_type_that_they_were_trained_with(dtype):
+    class Odd(Corridor):
+        def step(self, action):
+            observation, *rest = super().step(action)
+            return np.dtype(dtype).type(observation), *rest
+
+    asked = []
+    play(lambda observation: asked.append(observation) or heads_that_want(0)(observation), Odd(3), episodes=1)
+    assert [one.tolist() for one in asked] == [[0], [1], [2]]
+    assert {one.dtype for one in asked} == {np.dtype(np.int64)}
 
 
 def test_an_evaluation_can_be_abandoned():

@@ -87,6 +87,22 @@ def test_updates_and_target_copies_are_counted_in_environment_steps():
     assert copy_steps == [step for step in range(1, 61) if step % 7 == 0]
 
 
+@pytest.mark.parametrize(("update_every", "target_every"), [(1, 1), (2, 3), (4, 2), (8, 16), (5, 7)])
+def test_with_several_environments_every_step_has_its_update_and_its_move_of_the_targets(update_every, target_every):
+    """As with one environment: after each step first the update that is due, then the targets."""
+    settings = config(
+        num_envs=8, learning_starts=16, update_every=update_every, target_every=target_every, target_rate=0.1
+    )
+    parts, log = spied(settings)
+    rounds(settings, parts, 20)
+    expected = []
+    for step in range(1, 161):
+        round_ends_at = -(-step // 8) * 8
+        expected += ["update"] * (round_ends_at >= 16 and step % update_every == 0)
+        expected += ["update_target"] * (step % target_every == 0)
+    assert [name for name, *_ in log if name in ("update", "update_target")] == expected
+
+
 @pytest.fixture(scope="module")
 def masked():
     """A replay of 2,000 transitions that was never full, and what was added to it in its order."""

@@ -30,6 +30,7 @@ from bootdqn.training.goals import make_goal
 from bootdqn.training.loop import Episode, Round
 from bootdqn.training.provenance import provenance, source_of
 from bootdqn.training.run import default_run_dir, run
+from bootdqn.training.session import Voice
 from bootdqn.training.signals import STOP_SIGNALS
 
 MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
@@ -42,7 +43,7 @@ def config(**settings):
 
 def test_a_finished_folder_holds_the_whole_story(tmp_path):
     shown = []
-    outcome = run(config(), tmp_path / "run", shown.append)
+    outcome = run(config(), tmp_path / "run", Voice(shown.append))
     folder = RunFolder(tmp_path / "run")
     assert sorted(path.name for path in folder.path.iterdir()) == [
         "config.json",

@@ -1,6 +1,8 @@
 """Records elsewhere: what TensorBoard is told, and a clear word where a package is missing."""
 
 import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 import pytest
 
@@ -8,6 +10,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import from_flat
 from bootdqn.training.run import run
+from bootdqn.training.session import Voice
 from bootdqn.training.sinks import WandbSink, scalars
 from reference.faults import FUSED, rounds_watched, train
 
@@ -71,6 +74,21 @@ def test_a_run_begun_again_shows_nothing_of_its_first_attempt(tmp_path):
     assert [file.name for file in (path / "tensorboard").iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
+def test_a_sink_that_cannot_be_opened_is_told_in_a_line_and_harms_nothing(tmp_path, monkeypatch, name):
+    def refuse(*_arguments):
+        raise ConnectionError("no key")
+
+    monkeypatch.setitem(sys.modules, "wandb", ModuleType("wandb", "found, and never imported"))
+    sys.modules["wandb"].__spec__ = ModuleSpec("wandb", None)
+    sink = {"tensorboard": "TensorBoardSink", "wandb": "WandbSink"}[name]
+    monkeypatch.setattr(f"bootdqn.training.run.{sink}", refuse)
+    line = rf"--{name} could not be opened \(ConnectionError: no key\): mend that, or leave out --{name}"
+    with pytest.raises(UsageError, match=line):
+        run(from_flat(SMALL), tmp_path / "run", **{name: True})
+    assert run(from_flat(SMALL), tmp_path / "run").exit_code == 0
+
+
 class FailingSink:
     """Fails from its so-many-th call on; closing is a call, too."""
 
@@ -93,7 +111,7 @@ def test_a_sink_that_fails_is_named_once_and_training_goes_on(tmp_path, monkeypa
     failing, good = FailingSink(good_calls), FailingSink(10**9)
     monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing, good])
     warnings = []
-    assert run(from_flat(SMALL), tmp_path / "told", warn=warnings.append).exit_code == 0
+    assert run(from_flat(SMALL), tmp_path / "told", Voice(warn=warnings.append)).exit_code == 0
     monkeypatch.undo()
     run(from_flat(SMALL), tmp_path / "alone")
     assert (tmp_path / "told/metrics.jsonl").read_bytes() == (tmp_path / "alone/metrics.jsonl").read_bytes()
@@ -109,7 +127,7 @@ def test_a_sink_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
     failing = FailingSink(len(list(RunFolder(tmp_path / "alone").read_metrics())))
     monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing])
     warnings = []
-    outcome = run(from_flat(SMALL), tmp_path / "told", warn=warnings.append)
+    outcome = run(from_flat(SMALL), tmp_path / "told", Voice(warn=warnings.append))
     assert outcome.summary["status"] == "finished"
     assert len(warnings) == 1
 

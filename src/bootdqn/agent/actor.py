@@ -15,13 +15,13 @@ class Actor:
     def __init__(self, config: ActorConfig, num_envs: int, num_heads: int, rng: np.random.Generator) -> None:
         self._config = config
         self._strategy = parse_strategy(config.strategy)
-        self._num_heads = num_heads
+        self.num_heads = num_heads
         self._rng = rng
         self.heads = np.zeros(num_envs, np.int64)
 
     def draw_head(self, env: int) -> None:
         """Draw the head that `env` follows in the episode that begins."""
-        self.heads[env] = self._rng.integers(self._num_heads)
+        self.heads[env] = self._rng.integers(self.num_heads)
 
     def act(self, q: Array, step: int, *, learning: bool) -> Array:
         """Return actions (E,) for Q-values (E, K, A).

@@ -35,7 +35,7 @@ class TrainingOptions:
             outcome = run(
                 config,
                 path,
-                *voice,
+                voice,
                 saving=self.saving,
                 restart=self.restart,
                 tensorboard=self.tensorboard,
@@ -79,7 +79,7 @@ class Resume:
 
     def execute(self) -> int:
         """Train on, and say where the results are."""
-        from bootdqn.training.run import read_run_config
+        from bootdqn.training.opened import read_run_config
 
         return self.options.train(read_run_config(self.run_dir), self.run_dir)
 

@@ -48,22 +48,27 @@ class Lock:
         self._heart.start()
 
     def check(self) -> None:
-        """Raise a FolderLostError if another process has taken the lock over, as after this one slept for long."""
-        if not self._is_ours():
-            raise FolderLostError(f"{self._path.parent} was taken over by {holder_of(self._path) or 'another process'}")
+        """Raise a FolderLostError if another process has taken the lock over, as after this one slept for long.
+
+        Storage that does not answer is no such thing: the next check asks again.
+        """
+        try:
+            holder = _read(self._path)
+        except FileNotFoundError:
+            holder = None
+        except OSError:
+            return
+        if holder is None or holder.token != self._holder.token:
+            raise FolderLostError(f"{self._path.parent} was taken over by {holder or 'another process'}")
 
     def release(self) -> None:
         """Give the lock back."""
         self._done.set()
         self._heart.join()
         with contextlib.suppress(OSError):
-            if self._is_ours():
+            if holder_of(self._path) == self._holder:
                 self._path.unlink()
         os.close(self._handle)
-
-    def _is_ours(self) -> bool:
-        holder = holder_of(self._path)
-        return holder is not None and holder.token == self._holder.token
 
     def _beat(self) -> None:
         while not self._done.wait(HEARTBEAT_SECONDS):
@@ -88,9 +93,18 @@ def locked(path: Path) -> Iterator[Lock]:
 def holder_of(path: Path) -> Holder | None:
     """Return whom a lock file names, alive or lost, or None where it names nobody."""
     try:
-        value = json.loads(path.read_bytes()[:10_000])
+        return _read(path)
+    except OSError:
+        return None
+
+
+def _read(path: Path) -> Holder | None:
+    """Return whom a lock file names; an OSError where it cannot be read."""
+    content = path.read_bytes()[:10_000]
+    try:
+        value = json.loads(content)
         return Holder(**{field.name: field.type(value[field.name]) for field in fields(Holder)})  # type: ignore[operator]
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -18,6 +18,7 @@ from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.run import run
+from bootdqn.training.session import Voice
 from bootdqn.training.signals import STOP_SIGNALS, StopRequest, heeded_signals, stop_on_signal
 
 
@@ -181,13 +182,8 @@ def _train_one(
 
     try:
         extensions.load()
-        outcome = run(
-            planned.config,
-            out / planned.name,
-            show=lambda progress: tell(Underway(planned, progress)),
-            warn=warn,
-            saving=saving,
-        )
+        voice = Voice(show=lambda progress: tell(Underway(planned, progress)), warn=warn)
+        outcome = run(planned.config, out / planned.name, voice, saving=saving)
     except KeyboardInterrupt:
         return Ended(planned, None, "stopped at once")
     except Exception as error:

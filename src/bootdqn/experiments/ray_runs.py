@@ -179,13 +179,14 @@ def _train(
     Where the run's last worker was lost with its host, its lock is waited for.
     """
     from bootdqn.training.run import run
+    from bootdqn.training.session import Voice
 
     deadline = time.monotonic() + 1.5 * LOST_AFTER_SECONDS
     while True:
         warnings: list[str] = []
         try:
             extensions.load()
-            outcome = run(planned.config, path, warn=warnings.append, saving=saving)
+            outcome = run(planned.config, path, Voice(warn=warnings.append), saving=saving)
             return end_of(planned, outcome, warnings), warnings
         except FolderInUseError as error:
             if time.monotonic() > deadline:

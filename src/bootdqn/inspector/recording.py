@@ -10,10 +10,9 @@ import numpy as np
 from bootdqn.common.algorithms import algorithm
 from bootdqn.common.errors import CannotBeShownError, UsageError, blamed_on
 from bootdqn.common.random_streams import random_stream
-from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import Array
 from bootdqn.envs.config import DeepSeaConfig
-from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
+from bootdqn.envs.make import Environment
 from bootdqn.exploration.strategies import (
     Boltzmann,
     Evoi,
@@ -27,9 +26,9 @@ from bootdqn.exploration.strategies import (
 )
 from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.training.config import TrainConfig
-from bootdqn.training.run import read_run_config
+from bootdqn.training.observations import checked_observation
+from bootdqn.training.opened import Opened, open_run, read_run_config
 from bootdqn.training.threads import pinned_threads
-from bootdqn.training.weights import load_ensemble, q_values_of
 
 METHODS = {
     "BootDQN": "greedy",
@@ -189,17 +188,16 @@ class Player:
         self.strategy_text = strategy or self.config.actor.strategy
         on_deep_sea = isinstance(self.config.env, DeepSeaConfig)
         self.compared = compared_with(self.strategy, on_deep_sea=on_deep_sea)
-        self._env_config = for_evaluation(self.config.env)
         self.blind: str | None = None
         """Why the environment cannot be shown, where it cannot."""
-        self.environment: Environment = self._make_environment(None if on_deep_sea else "rgb_array")
-        file = weights or RunFolder(path).weights
-        self.ensemble, self.step = load_ensemble(file, self.config, spec_of(self.environment))
+        self._opened = self._open(path, weights, None if on_deep_sea else "rgb_array")
+        self.environment: Environment = self._opened.environment
+        self.step = self._opened.step
         self.title = path.name if path.name else str(path)
 
     def q_values(self, observation: Array) -> Array:
         """Return Q-values (B, K, A) of observations (B, ...)."""
-        return q_values_of(self.ensemble, observation)
+        return self._opened.q_values(observation)
 
     def record(
         self,
@@ -231,32 +229,33 @@ class Player:
             for episode in range(episodes):
                 active = int(rng.integers(num_heads)) if head is None else head
                 with blamed_on("the environment"):
-                    observation, _ = self.environment.reset(seed=int(rng.integers(2**31)))
+                    shown, _ = self.environment.reset(seed=int(rng.integers(2**31)))
                 over = False
                 while not over and len(steps) < max_steps:
-                    q = self.q_values(np.asarray(observation)[None])[0]
+                    observation = checked_observation(self._opened.spec.observation, "the environment", shown)
+                    q = self.q_values(observation[None])[0]
                     with blamed_on("the strategy"):
                         scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))
                     frame, cell = self._shown(observation)
                     names = self._names(cell)
                     with blamed_on("the environment"):
-                        observation, reward, terminated, truncated, _ = self.environment.step(action)
+                        shown, reward, terminated, truncated, _ = self.environment.step(action)
                     steps.append(Step(episode, active, q, scores, action, float(reward), frame, cell, names))
                     over = terminated or truncated
                     show(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
         return Recording(self.title, self.strategy, self.strategy_text, has_head, self.compared, self.step, steps)
 
-    def _make_environment(self, render_mode: str | None) -> Environment:
+    def _open(self, path: Path, weights: Path | None, render_mode: str | None) -> Opened:
         try:
-            return make_environment(self._env_config, render_mode=render_mode)
+            return open_run(path, weights, render_mode=render_mode)
         except CannotBeShownError as error:
             self.blind = str(error)
-            return make_environment(self._env_config)
+            return open_run(path, weights)
 
-    def _shown(self, observation: Any) -> tuple[Array | None, tuple[int, int] | None]:
-        if isinstance(self._env_config, DeepSeaConfig):
-            row, column = divmod(int(observation), self._env_config.size)
+    def _shown(self, observation: Array) -> tuple[Array | None, tuple[int, int] | None]:
+        if isinstance(self.config.env, DeepSeaConfig):
+            row, column = divmod(int(observation), self.config.env.size)
             return None, (row, column)
         if self.blind is not None:
             return None, None

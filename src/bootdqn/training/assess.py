@@ -1,7 +1,7 @@
 """Evaluate a run from its folder alone, finished or still running, and film it on request."""
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,16 +11,14 @@ from gymnasium.error import DependencyNotInstalled
 
 from bootdqn.common.errors import UsageError, blamed_on, how_to_install
 from bootdqn.common.random_streams import random_stream
-from bootdqn.common.run_folder import RunFolder, find_weights
+from bootdqn.common.run_folder import find_weights
 from bootdqn.common.specs import Array
 from bootdqn.common.written import counted
-from bootdqn.envs.make import for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteRule, check_rule
 from bootdqn.training.config import check_play
 from bootdqn.training.evaluation import Evaluation, evaluate
-from bootdqn.training.run import read_run_config
+from bootdqn.training.opened import open_run
 from bootdqn.training.threads import pinned_threads
-from bootdqn.training.weights import load_ensemble, q_values_of
 
 STEPS_A_SECOND = 15
 
@@ -64,9 +62,8 @@ def assess(
         TrainingError: The environment raised something.
     """
     check_play(episodes, max_steps, seed)
-    config = read_run_config(path)
-    weights = find_weights(path, checkpoint) or RunFolder(path).weights
-    own = config.evaluation
+    opened = open_run(path, find_weights(path, checkpoint), render_mode="rgb_array" if video else None)
+    own = opened.config.evaluation
     rule = own.vote if rule is None else rule
     check_rule(rule, "vote")
     most = own.eval_episodes if episodes is None else episodes
@@ -78,13 +75,11 @@ def assess(
         if film:
             film.take()
 
-    environment = make_environment(for_evaluation(config.env), render_mode="rgb_array" if video else None)
-    ensemble, step = load_ensemble(weights, config, spec_of(environment))
-    film = _Film(video, environment.render) if video else None
-    with pinned_threads(config.run.threads):
+    filming = _Film(video, opened.environment.render) if video else nullcontext()
+    with pinned_threads(opened.config.run.threads), filming as film:
         found = evaluate(
-            partial(q_values_of, ensemble),
-            environment,
+            opened.q_values,
+            opened.environment,
             episodes=most,
             max_steps=own.eval_max_steps if max_steps is None else max_steps,
             rule=rule,
@@ -92,9 +87,7 @@ def assess(
             on_step=on_step,
         )
     assert found is not None, "nothing asks this evaluation to stop"
-    if film:
-        film.close()
-    return Assessment(found, step, rule)
+    return Assessment(found, opened.step, rule)
 
 
 class _Film:
@@ -124,9 +117,13 @@ class _Film:
                 raise UsageError(f"--video: {error}, or {how_to_install('video')}") from error
         self._writer.append_data(frame)
 
-    def close(self) -> None:
-        """Finish the file."""
-        self._writer.close()
+    def __enter__(self) -> "_Film":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Finish the file; where something was raised, that is what counts."""
+        with suppress(Exception) if kind else nullcontext():
+            self._writer.close()
 
 
 def _even_sides(frame: Array) -> Array:

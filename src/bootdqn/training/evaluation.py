@@ -8,10 +8,10 @@ import numpy as np
 from bootdqn.common.errors import TrainingError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.envs.make import Environment, for_evaluation, make_environment
+from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, vote, vote_diversity
 from bootdqn.training.config import TrainConfig
-from bootdqn.training.observations import refuse_observation
+from bootdqn.training.observations import checked_observation
 
 CULPRIT = "the environment of the evaluation"
 
@@ -66,8 +66,9 @@ def evaluate(
     Raises:
         TrainingError: The environment raised something, or showed what it should not.
     """
+    spec = spec_of(environment).observation
     with blamed_on(CULPRIT):
-        observation, _ = environment.reset(seed=int(rng.integers(2**31)))
+        shown, _ = environment.reset(seed=int(rng.integers(2**31)))
     on_step(1)
     returns: list[float] = []
     lengths: list[int] = []
@@ -77,12 +78,12 @@ def evaluate(
         if stop():
             return None
         with blamed_on(CULPRIT):
-            refuse_observation(environment, CULPRIT, observation)
-        q = q_values(np.asarray(observation)[None])
+            observation = checked_observation(spec, CULPRIT, shown)
+        q = q_values(observation[None])
         measures += [float(measure[0]) for measure in vote_diversity(q)]
         action = int(vote(q, rule)[0])
         with blamed_on(CULPRIT):
-            observation, given, terminated, truncated, _ = environment.step(action)
+            shown, given, terminated, truncated, _ = environment.step(action)
             reward = float(given)
         on_step(len(returns) + 1)
         total, length, steps = total + reward, length + 1, steps + 1
@@ -90,9 +91,10 @@ def evaluate(
             returns.append(total)
             lengths.append(length)
             total, length = 0.0, 0
-            with blamed_on(CULPRIT):
-                observation, _ = environment.reset()
-            on_step(len(returns) + 1)
+            if len(returns) < episodes and steps < max_steps:
+                with blamed_on(CULPRIT):
+                    shown, _ = environment.reset()
+                on_step(len(returns) + 1)
     cut = not returns
     return Evaluation(
         returns=[total] if cut else returns,

@@ -16,12 +16,12 @@ from bootdqn.agent.build import make_learner
 from bootdqn.agent.learner import Learner, UpdateResult
 from bootdqn.common.errors import TrainingError, blamed_on
 from bootdqn.common.random_streams import RandomStreams
-from bootdqn.common.specs import Array
+from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.envs.make import Environment, make_environment, spec_of
 from bootdqn.networks.ensemble import make_ensemble
 from bootdqn.replay.ring import RingReplay
 from bootdqn.training.config import TrainConfig
-from bootdqn.training.observations import refuse_observation
+from bootdqn.training.observations import checked_observation
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)
 """What the replay can hold."""
@@ -89,6 +89,7 @@ class Position:
 class Parts:
     """Everything with state that one run consists of."""
 
+    spec: EnvSpec
     environments: list[Environment]
     actor: Actor
     learner: Learner
@@ -105,6 +106,7 @@ def make_parts(config: TrainConfig[Any]) -> Parts:
     num_envs, num_heads = len(environments), config.network.num_heads
     ensemble = make_ensemble(config.network, spec, streams["networks"])
     return Parts(
+        spec=spec,
         environments=environments,
         actor=Actor(config.actor, num_envs, num_heads, streams["acting"]),
         learner=make_learner(config.learner, ensemble, config.run.device),
@@ -167,15 +169,15 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
                 observation = begin_new_episode(parts, env)
             here.observations[env] = observation
         before, here.step = here.step, here.step + len(environments)
-        updates = []
-        if here.step >= rules.learning_starts and len(replay):
-            for _ in range(times_due(before, here.step, rules.update_every)):
+        may_learn, updates = here.step >= rules.learning_starts and len(replay) > 0, []
+        for step in range(before + 1, here.step + 1):
+            if may_learn and step % rules.update_every == 0:
                 batch = replay.sample(rules.batch_size, sampling, config.replay.beta_at(here.step))
                 updates.append(learner.update(batch))
                 replay.change_priorities(batch.slot, updates[-1].td_error)
                 here.learning = True
-        if rules.target_every and times_due(before, here.step, rules.target_every):
-            learner.update_target()
+            if rules.target_every and step % rules.target_every == 0:
+                learner.update_target()
         yield Round(here.step, finished, updates)
 
 
@@ -184,27 +186,22 @@ def begin_new_episode(parts: Parts, env: int) -> Array:
     return _begin_episode(parts, env, seed=None)
 
 
-def times_due(before: int, after: int, every: int) -> int:
-    """Return how many multiples of `every` lie in the steps after `before`, up to `after`."""
-    return after // every - before // every
-
-
 def _begin_episode(parts: Parts, env: int, seed: int | None) -> Array:
     with _blamed_on(parts, env):
-        observation, _ = parts.environments[env].reset(seed=seed)
-        refuse_observation(parts.environments[env], _named(env), observation)
+        shown, _ = parts.environments[env].reset(seed=seed)
+        observation = checked_observation(parts.spec.observation, _named(env), shown)
     parts.actor.draw_head(env)
     parts.replay.begin_episode(env, observation)
-    return np.asarray(observation)
+    return observation
 
 
-def _step(parts: Parts, env: int, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+def _step(parts: Parts, env: int, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
     with _blamed_on(parts, env):
-        observation, given, terminated, truncated, info = parts.environments[env].step(action)
+        shown, given, terminated, truncated, info = parts.environments[env].step(action)
         reward = float(given)
         if not abs(reward) <= LARGEST_REWARD:
             raise TrainingError(f"{_named(env)} gave the reward {reward}")
-        refuse_observation(parts.environments[env], _named(env), observation)
+        observation = checked_observation(parts.spec.observation, _named(env), shown)
     return observation, reward, terminated, truncated, info
 
 

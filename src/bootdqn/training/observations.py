@@ -1,24 +1,40 @@
-"""What an environment may show the networks."""
+"""What an environment may show the networks, in the form in which they and the replay take it."""
 
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
 
 from bootdqn.common.errors import TrainingError
-from bootdqn.envs.make import Environment
+from bootdqn.common.specs import Array, DiscreteSpec, ObservationSpec
 
 
-def refuse_observation(environment: Environment, culprit: str, observation: Any) -> None:
-    """Raise a TrainingError for an observation that the networks have no row for, or that would poison the replay."""
-    space = environment.observation_space
-    if isinstance(space, Discrete):
-        if not 0 <= observation < space.n:
-            raise TrainingError(f"{culprit} gave the observation {observation}, not one of 0..{space.n - 1}")
-        return
+def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -> Array:
+    """Return an observation as an array of the type in `spec`.
+
+    Raises:
+        TrainingError: The networks have no row for it, it would poison the replay, or its space cannot hold it.
+    """
     seen = np.asarray(observation)
-    if seen.shape != space.shape:
-        raise TrainingError(f"{culprit} gave an observation of shape {seen.shape}, not {space.shape}")
-    if seen.dtype.kind == "f" and not np.isfinite(seen).all():
-        where = np.argwhere(~np.isfinite(seen))[0].tolist()
-        raise TrainingError(f"{culprit} gave an observation that is not finite at {where}")
+    if seen.shape != spec.shape:
+        raise TrainingError(f"{culprit} gave an observation of shape {seen.shape}, not {spec.shape}")
+    if isinstance(spec, DiscreteSpec):
+        if not (0 <= seen < spec.num_values and seen == int(seen)):
+            raise TrainingError(f"{culprit} gave the observation {observation}, not one of 0..{spec.num_values - 1}")
+        return seen.astype(spec.dtype, copy=False)
+    if spec.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            taken = seen.astype(spec.dtype, copy=False)
+        if not np.isfinite(taken).all():
+            where = np.argwhere(~np.isfinite(taken))[0].tolist()
+            raise TrainingError(f"{culprit} gave an observation that is not finite at {where}")
+        return taken
+    if seen.dtype == spec.dtype:
+        return seen
+    with np.errstate(invalid="ignore"):
+        taken = seen.astype(spec.dtype)
+    if (taken != seen).any():
+        where = np.argwhere(taken != seen)[0].tolist()
+        raise TrainingError(
+            f"{culprit} gave an observation of {seen.dtype} that its space's {spec.dtype} does not hold, at {where}"
+        )
+    return taken

@@ -17,17 +17,17 @@ from bootdqn.common.run_folder import RunFolder, read_json_object
 from bootdqn.envs.make import effective_settings
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.compiling import make_kernels_ready
-from bootdqn.training.config import SavingConfig, TrainConfig, differences, from_flat, resolve, to_flat
+from bootdqn.training.config import SavingConfig, TrainConfig, differences, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
 from bootdqn.training.extensions import digests
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import provenance
-from bootdqn.training.session import Progress, Session, Voice
+from bootdqn.training.session import SILENT, Progress, Session, Voice
 from bootdqn.training.signals import stop_on_signal
-from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks
+from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks, refused_to_open
 from bootdqn.training.threads import pinned_threads
 
-__all__ = ["Progress", "RunOutcome", "default_run_dir", "finished_summary", "read_run_config", "run"]
+__all__ = ["Progress", "RunOutcome", "default_run_dir", "finished_summary", "run"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,7 @@ class RunOutcome:
 def run(
     config: TrainConfig[Any],
     path: str | Path,
-    show: Callable[[Progress], None] = lambda _: None,
-    announce: Callable[[str], None] = lambda _: None,
-    warn: Callable[[str], None] = lambda _: None,
+    voice: Voice = SILENT,
     *,
     saving: SavingConfig | None = None,
     restart: bool = False,
@@ -59,9 +57,7 @@ def run(
     Args:
         config: Everything that the numbers depend on.
         path: The folder, made if it is missing.
-        show: Called a few times a second with the state of the run.
-        announce: Called before the first step with what the run is and needs, a line each.
-        warn: Called with a line whenever something went wrong that does not end the run.
+        voice: How the run speaks to people; by default it is silent.
         saving: When to make checkpoints.
         restart: Begin again, even if the run was begun or finished before.
         tensorboard: Also write TensorBoard's event files.
@@ -77,7 +73,6 @@ def run(
     finished = finished_summary(folder, config, restart=restart)
     if finished is not None:
         return RunOutcome(finished, 0, already_finished=True)
-    voice = Voice(show, announce, warn)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         settings = effective_settings(config.env)
         parts = _prepare(config, path, settings, voice)
@@ -87,11 +82,11 @@ def run(
             if finished is not None:
                 return RunOutcome(finished, 0, already_finished=True)
             checkpoints = Checkpoints(folder.checkpoints)
-            loaded = None if restart else _find_checkpoint(folder, checkpoints, warn)
+            loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
             if loaded is None:
                 _begin(folder, checkpoints, config, settings)
-            folder.summary.unlink(missing_ok=True)
             sinks = _open_sinks(config, folder, loaded, tensorboard=tensorboard, wandb=wandb)
+            folder.summary.unlink(missing_ok=True)
             session = Session(
                 config, folder, parts, lock, saving=saving or SavingConfig(), checkpoints=checkpoints, loaded=loaded,
                 sinks=sinks, voice=voice, stop=stop,
@@ -125,8 +120,13 @@ def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any]
 def _open_sinks(
     config: TrainConfig[Any], folder: RunFolder, loaded: Loaded | None, *, tensorboard: bool, wandb: bool
 ) -> list[Sink]:
-    sinks: list[Sink] = [TensorBoardSink(folder.tensorboard, loaded.step + 1 if loaded else 0)] if tensorboard else []
-    sinks += [WandbSink(folder.path, to_flat(config), _identity(folder))] if wandb else []
+    sinks: list[Sink] = []
+    if tensorboard:
+        with refused_to_open("tensorboard"):
+            sinks.append(TensorBoardSink(folder.tensorboard, loaded.step + 1 if loaded else 0))
+    if wandb:
+        with refused_to_open("wandb"):
+            sinks.append(WandbSink(folder.path, to_flat(config), _identity(folder)))
     return sinks
 
 
@@ -177,17 +177,6 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
     if folder.path.exists() and (not folder.path.is_dir() or any(not _is_ours(p) for p in folder.path.iterdir())):
         raise UsageError(f"{folder.path} exists and is not a run folder; choose another folder")
     return None
-
-
-def read_run_config(path: Path) -> TrainConfig[Any]:
-    """Return the configuration of the run in folder `path`; a UsageError if there is none."""
-    folder = RunFolder(path)
-    if not folder.config.exists():
-        raise UsageError(f"{path} is not a run folder: it has no config.json")
-    try:
-        return from_flat(folder.read_config())
-    except ValueError as error:
-        raise UsageError(f"{folder.config}: {error}") from error
 
 
 def _find_checkpoint(folder: RunFolder, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Loaded | None:

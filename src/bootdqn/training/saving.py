@@ -7,7 +7,6 @@ from typing import Any
 from bootdqn.common.lock import Lock
 from bootdqn.training.checkpoint import Checkpoints, State
 from bootdqn.training.config import SavingConfig, TrainConfig
-from bootdqn.training.loop import times_due
 from bootdqn.training.state import Run, get_state
 
 RETRY_SECONDS = 60.0
@@ -40,7 +39,7 @@ class Saver:
     def is_due_by_steps(self) -> bool:
         """Return whether enough steps were taken for a checkpoint."""
         step = self._run.parts.position.step
-        return self._every_steps is not None and times_due(self._last_step, step, self._every_steps) > 0
+        return self._every_steps is not None and _passes_a_multiple(self._last_step, step, self._every_steps)
 
     def is_due_by_clock(self) -> bool:
         """Return whether it is time for a checkpoint."""
@@ -78,7 +77,11 @@ def is_snapshot_due(config: TrainConfig[Any], before: int, step: int) -> bool:
         return False
     if every == "log":
         return _doublings(step) > _doublings(before)
-    return times_due(before, step, every) > 0
+    return _passes_a_multiple(before, step, every)
+
+
+def _passes_a_multiple(before: int, step: int, every: int) -> bool:
+    return step // every > before // every
 
 
 def _doublings(step: int) -> int:

@@ -44,12 +44,15 @@ class Progress(NamedTuple):
 class Voice(NamedTuple):
     """How a run speaks to people."""
 
-    show: Callable[[Progress], None]
-    """Takes its progress."""
-    announce: Callable[[str], None]
-    """Takes a line that is good to know."""
-    warn: Callable[[str], None]
-    """Takes a line that must be read."""
+    show: Callable[[Progress], None] = lambda _: None
+    """Takes its progress, a few times a second."""
+    announce: Callable[[str], None] = lambda _: None
+    """Takes a line that is good to know before the first step: what the run is, and what it needs."""
+    warn: Callable[[str], None] = lambda _: None
+    """Takes a line that must be read: something went wrong that does not end the run."""
+
+
+SILENT = Voice()
 
 
 class Session:
@@ -102,6 +105,8 @@ class Session:
             raise  # the folder is another process's: not a word goes into it
         except TrainingError as error:
             self._lock.check()
+            self._try_to_write(self._run.records.flush)  # what it came to is in the last of them
+            self._try_to_write(self._timing.flush)
             message = f"{error}{_place(error)} (step {self._parts.position.step:,})"
             written = self._write_summary(
                 self._summary(status="failed", error=message, traceback=traceback.format_exception(error))

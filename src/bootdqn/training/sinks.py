@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -34,8 +35,18 @@ def refuse_missing_sinks(*names: str) -> None:
             raise UsageError(f"--{name} needs a package that is not installed: {how_to_install(name)}")
 
 
+@contextmanager
+def refused_to_open(name: str) -> Iterator[None]:
+    """Turn whatever the package behind the sink `name` raises within into a UsageError that says how to do without."""
+    try:
+        yield
+    except Exception as error:  # packages of others raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError(f"--{name} could not be opened ({reason}): mend that, or leave out --{name}") from error
+
+
 class Sinks:
-    """Several sinks, none of which can stop a run: one that fails is named once and told no more."""
+    """Several open sinks, none of which can stop a run: one that fails is named once and told no more."""
 
     def __init__(self, sinks: Sequence[Sink], warn: Callable[[str], None]) -> None:
         self._sinks, self._warn = list(sinks), warn

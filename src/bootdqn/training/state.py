@@ -5,11 +5,11 @@ import json
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError
 from bootdqn.common.specs import Array, DiscreteSpec
 from bootdqn.common.tensors import bytes_of
-from bootdqn.envs.make import spec_of
 from bootdqn.envs.seeded import EpisodeNotReproducedError
 from bootdqn.replay.stores import like
 from bootdqn.training.checkpoint import State, encode
@@ -63,15 +63,14 @@ def set_state(run: Run, state: State) -> list[str]:
     try:
         position = parts.position
         loop = {"bonuses": position.bonuses} | arrays["loop"]  # there was none once
-        _, num_heads, num_actions = parts.learner.q_values(position.observations).shape
-        spec = spec_of(parts.environments[0]).observation
+        spec = parts.spec.observation
         of_learner = parts.learner.get_state()
         parts.learner.set_state({name: like(arrays["learner"], name, array) for name, array in of_learner.items()})
         parts.replay.set_state(arrays["replay"])
-        _refuse_outside(parts.replay.actions, num_actions, "actions in the replay")
+        _refuse_outside(parts.replay.actions, parts.spec.num_actions, "actions in the replay")
         parts.streams.set_state(values["streams"])
         parts.actor.heads[:] = like(loop, "heads", parts.actor.heads)
-        _refuse_outside(parts.actor.heads, num_heads, "heads")
+        _refuse_outside(parts.actor.heads, parts.actor.num_heads, "heads")
         if isinstance(spec, DiscreteSpec):
             _refuse_outside(loop["observations"], spec.num_values, "observations")
         parts.position = Position(
@@ -90,8 +89,8 @@ def set_state(run: Run, state: State) -> list[str]:
         if len(values["environments"]) != len(parts.environments):
             raise ValueError("it has another number of environments")
         return _restore_environments(parts, values["environments"])
-    except (UsageError, TrainingError):
-        raise
+    except (UsageError, TrainingError, MemoryError, torch.OutOfMemoryError):
+        raise  # a machine that is too small says nothing of the checkpoint
     except Exception as error:  # an emulator that is given rubbish raises anything
         raise DamagedFileError(f"the checkpoint is not one of this run: {type(error).__name__}: {error}") from error
 

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import safetensors
-import torch
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.random_streams import random_stream
-from bootdqn.common.specs import Array, EnvSpec
+from bootdqn.common.specs import EnvSpec
 from bootdqn.common.tensors import write_tensors
 from bootdqn.networks.ensemble import Ensemble, make_ensemble
 from bootdqn.training.config import TrainConfig
@@ -45,10 +43,3 @@ def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[
     except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
         raise UsageError(f"{path} does not hold the networks of this run: {error}") from error
     return ensemble, step
-
-
-def q_values_of(ensemble: Ensemble, observation: Array) -> Array:
-    """Return Q-values (B, K, A) of observations (B, ...)."""
-    with torch.inference_mode():
-        q: Array = ensemble(torch.from_numpy(np.ascontiguousarray(observation))).numpy()
-    return q

@@ -1,0 +1,57 @@
+"""A run opened from its folder: its configuration, an environment to play, and its networks as they were saved."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.specs import Array, EnvSpec
+from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
+from bootdqn.networks.ensemble import Ensemble
+from bootdqn.training.config import TrainConfig, from_flat
+from bootdqn.training.weights import load_ensemble
+
+
+class Opened(NamedTuple):
+    """A run to be played and looked at."""
+
+    config: TrainConfig[Any]
+    environment: Environment
+    """As evaluations have it."""
+    spec: EnvSpec
+    ensemble: Ensemble
+    step: int
+    """Environment steps before the weights were saved."""
+
+    def q_values(self, observations: Array) -> Array:
+        """Return Q-values (B, K, A) of observations (B, ...) of the type in `spec`."""
+        with torch.inference_mode():
+            q: Array = self.ensemble(torch.from_numpy(np.ascontiguousarray(observations))).numpy()
+        return q
+
+
+def open_run(path: Path, weights: Path | None = None, *, render_mode: str | None = None) -> Opened:
+    """Open the run in folder `path` with the weights in a file (None: those saved last).
+
+    Raises:
+        UsageError: There is no such run, or no such weights of it.
+        CannotBeShownError: The environment has no such render mode.
+    """
+    config = read_run_config(path)
+    environment = make_environment(for_evaluation(config.env), render_mode=render_mode)
+    spec = spec_of(environment)
+    return Opened(config, environment, spec, *load_ensemble(weights or RunFolder(path).weights, config, spec))
+
+
+def read_run_config(path: Path) -> TrainConfig[Any]:
+    """Return the configuration of the run in folder `path`; a UsageError if there is none."""
+    folder = RunFolder(path)
+    if not folder.config.exists():
+        raise UsageError(f"{path} is not a run folder: it has no config.json")
+    try:
+        return from_flat(folder.read_config())
+    except ValueError as error:
+        raise UsageError(f"{folder.config}: {error}") from error
