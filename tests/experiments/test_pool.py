@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
-from bootdqn.experiments.conduct import cost_table, runs_at_a_time
-from bootdqn.experiments.cost import Cost
+from bootdqn.experiments.conduct import _finishing_time, cost_table, runs_at_a_time
+from bootdqn.experiments.cost import Cost, longest_evaluations
 from bootdqn.experiments.events import Ended, Started, Underway, split_done
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race, load_sweep
 from bootdqn.experiments.pool import run_all
@@ -194,13 +194,57 @@ def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
 
 def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy"], [3, 4, 5, 6], num_seeds=1, max_episodes=5).runs()
-    needed = [(2, 700), (8, 100), (4, 300), (1, 500)]  # MiB of memory and of disk
-    found = [Cost(5, 10.0, Estimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk in needed]
+    needed = [(2, 700, 10.0), (8, 100, 30.0), (4, 300, 10.0), (1, 500, 25.0)]  # MiB of memory and of disk, seconds
+    found = [Cost(5, seconds, Estimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk, seconds in needed]
     monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda _: found)
     assert cost_table(runs, tmp_path, workers=2).caption == (
-        "at most 20s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for those under way"
+        "at most 45s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for those under way"
     )
-    assert "15 MiB of memory and 1.6 GiB of disk" in cost_table(runs, tmp_path, workers=9).caption
+    assert cost_table(runs, tmp_path, workers=9).caption.startswith(
+        "at most 30s with 4 at a time, 15 MiB of memory and 1.6 GiB of disk"
+    )
+
+
+def test_a_dry_run_makes_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypatch):
+    runs = deep_sea_race(["greedy"], [3, 4, 5], num_seeds=1, max_episodes=5).runs()
+    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda _: [Cost(5, 10.0, Estimate(0, 0, 6, 0))] * 3)
+    monkeypatch.setattr("bootdqn.experiments.conduct.memory_needed", lambda _: [6] * 3)
+    monkeypatch.setattr("bootdqn.experiments.conduct.available_memory", lambda: 8)
+    monkeypatch.setattr("bootdqn.experiments.conduct.available_cores", lambda: 2)
+    assert cost_table(runs, tmp_path, workers=None).caption.startswith("at most 30s with 1 at a time")
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 4))
+def test_runs_are_over_when_a_slow_count_of_workers_says(seconds, workers):
+    """Second by second would be too slow: from one end of a run to the next."""
+    waiting, left, now = list(seconds), [], 0.0
+    while waiting or left:
+        while waiting and len(left) < workers:
+            left.append(waiting.pop(0))
+        shortest = min(left)
+        now += shortest
+        left = [one - shortest for one in left]
+        left.remove(0.0)
+    assert _finishing_time(seconds, workers) == pytest.approx(now)
+
+
+DIVE = {"environment": "deep-sea", "size": 10, "max_episodes": 100}
+PONG = {"environment": "atari", "game": "Pong", "total_frames": 5_000_000, "eval_every_frames": 1_000_000}
+CART = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 90}
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        (DIVE, 0),
+        (DIVE | {"eval_every_frames": 300, "eval_episodes": 4}, 3 * 40),
+        (PONG, 5 * 270_000),
+        (PONG | {"eval_max_steps": 7}, 5 * 7),
+        (CART | {"eval_every_frames": 40, "eval_max_steps": 9}, 2 * 9),
+    ],
+)
+def test_evaluations_cost_their_steps_too(settings, steps):
+    assert longest_evaluations(resolve(from_flat(settings))) == steps
 
 
 def at_a_time(available, sizes, workers, cores=4):
@@ -209,7 +253,7 @@ def at_a_time(available, sizes, workers, cores=4):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bootdqn.experiments.conduct.available_memory", lambda: available and available * 2**20)
         patch.setattr("bootdqn.experiments.conduct.memory_needed", lambda _: [size * 2**20 for size in sizes])
-        patch.setattr("os.cpu_count", lambda: cores)
+        patch.setattr("bootdqn.experiments.conduct.available_cores", lambda: cores)
         return runs_at_a_time(runs, workers)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,7 @@ from bootdqn.common.lock import holder_of
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.events import Ended, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
-from bootdqn.experiments.ray_runs import run_on_ray
+from bootdqn.experiments.ray_runs import _Runs, run_on_ray
 from bootdqn.training.config import SavingConfig, from_flat
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
@@ -116,6 +117,30 @@ def test_a_worker_killed_and_a_node_removed_cost_nothing_but_time(cluster, tmp_p
     assert sum(isinstance(event, Ended) and event.retrying for event in events) >= 2
     for seed in (0, 1):
         assert_as_alone(tmp_path / f"long-{seed}", seed, alone)
+
+
+def test_runs_that_no_node_is_large_enough_for_are_told_once_for_each_kind():
+    class Submitted:
+        def options(self, **asked):
+            return SimpleNamespace(remote=lambda *_: f"{asked['name']} asks for {asked['num_cpus']}")
+
+    nodes = [
+        {"Alive": True, "Resources": {"CPU": 2.0, "memory": 2.0**40}},
+        {"Alive": False, "Resources": {"CPU": 64.0, "memory": 2.0**40, "GPU": 8.0}},
+    ]
+    ray = SimpleNamespace(nodes=lambda: nodes, remote=lambda **_: lambda _task: Submitted())
+    runs = [
+        PlannedRun(PurePosixPath(f"{threads}-{seed}"), from_flat(LONG | {"threads": threads, "seed": seed}))
+        for threads in (1, 4)
+        for seed in (0, 1)
+    ]
+    events = []
+    _Runs(ray, runs, Path("nowhere"), events.append, 0, 0.0, None)
+    assert [(event.run, event.text.partition(",")[0]) for event in events] == [(runs[2], "no node has 4 CPUs")]
+    assert events[0].text.endswith("and 0 GPUs: it waits until one joins the cluster")
+    events.clear()
+    _Runs(ray, runs[:1], Path("nowhere"), events.append, 0, 0.5, None)
+    assert "and 0.5 GPUs" in events[0].text
 
 
 def test_the_driver_killed_and_started_again_goes_on(cluster, tmp_path, alone):

@@ -59,6 +59,23 @@ def test_a_head_that_is_not_finite_is_named_and_does_not_learn(kind, what, head)
         np.testing.assert_array_equal(after[name], before[name])
 
 
+@pytest.mark.parametrize("head", [0, 1, 2])
+@pytest.mark.parametrize("what", SPOILED)
+@pytest.mark.parametrize("kind", ["independent-box", "shared-box", "shared-discrete"])
+def test_it_is_named_where_large_layers_learn_head_by_head(monkeypatch, kind, what, head):
+    """As on Atari. There a head before it may have made its step already; it itself has not."""
+    monkeypatch.setattr("bootdqn.networks.layers.LARGE", 1)
+    spec = KINDS[kind].spec()
+    spoiled = KINDS[kind].make(spec)
+    rng = np.random.default_rng(1)
+    spoiled.update(random_batch(rng, spec, 3, 12))
+    SPOILED[what](spoiled.online, head)
+    before = copy_of_state(spoiled)
+    with pytest.raises(TrainingError, match=rf"the {what}( of heads\S+)? of head {head} is .*lower --learning-rate"):
+        spoiled.update(random_batch(rng, spec, 3, 12))
+    np.testing.assert_equal(part_of_head(copy_of_state(spoiled), head), part_of_head(before, head))
+
+
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_a_weight_that_is_not_finite_is_found_in_any_layer_of_the_compiled_kernel(layer):
     spec = KINDS["tabular"].spec()

@@ -2,7 +2,6 @@
 
 import heapq
 import itertools
-import os
 import sys
 from collections.abc import Iterable
 from functools import partial
@@ -20,7 +19,7 @@ from bootdqn.experiments.pool import run_all
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.display import duration
 from bootdqn.training.estimate import gigabytes
-from bootdqn.training.memory import available_memory
+from bootdqn.training.machine import available_cores, available_memory
 
 
 def conduct(
@@ -56,8 +55,8 @@ def conduct(
 
 
 def default_workers(runs: list[PlannedRun]) -> int:
-    """Return how many runs fit on this machine's cores, each with the threads that its configuration says."""
-    return max(1, (os.cpu_count() or 1) // max(planned.config.run.threads for planned in runs))
+    """Return how many runs fit on the cores that there are for them, each with the threads that its settings say."""
+    return max(1, available_cores() // max(planned.config.run.threads for planned in runs))
 
 
 def runs_at_a_time(runs: list[PlannedRun], workers: int | None) -> int:
@@ -87,6 +86,7 @@ def runs_at_a_time(runs: list[PlannedRun], workers: int | None) -> int:
 def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
     """Return the runs with what each will cost at most, found by trying a little of each kind, and all together."""
     todo, ended = split_done(runs, out)
+    todo = longest_first(todo)
     table = Table()
     for name in ("run", "steps", "time", "memory", "disk"):
         table.add_column(name, justify="left" if name == "run" else "right", no_wrap=True)
@@ -108,13 +108,21 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
             gigabytes(cost.needed.memory),
             gigabytes(cost.needed.disk),
         )
-    at_a_time = min(workers or default_workers(todo), len(todo))
+    at_a_time = runs_at_a_time(todo, workers)
     table.caption = (
-        f"at most {duration(sum(cost.seconds for cost in found) / at_a_time)} with {at_a_time} at a time, "
+        f"at most {duration(_finishing_time([cost.seconds for cost in found], at_a_time))} with {at_a_time} at a time, "
         f"{gigabytes(_at_once((cost.needed.memory for cost in found), at_a_time))} of memory and "
         f"{gigabytes(_at_once((cost.needed.disk for cost in found), at_a_time))} of disk for those under way"
     )
     return table
+
+
+def _finishing_time(seconds: list[float], at_a_time: int) -> float:
+    """Return when the last of the runs is over if each begins, in this order, as soon as a worker is free."""
+    free_at = [0.0] * at_a_time
+    for one in seconds:
+        heapq.heapreplace(free_at, free_at[0] + one)
+    return max(free_at)
 
 
 def _at_once(sizes: Iterable[int], at_a_time: int) -> int:

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,10 +10,12 @@ from bootdqn.common.errors import UsageError
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import TrainConfig
 from bootdqn.training.estimate import Estimate, estimate, refuse_environments_that_cannot_fit
-from bootdqn.training.loop import make_parts, train
+from bootdqn.training.loop import Parts, Round, make_parts, train
 from bootdqn.training.threads import pinned_threads
 
 PROBE_SECONDS = 2.0
+NEVER = 2**62
+"""More steps than any run takes."""
 
 
 class Cost(NamedTuple):
@@ -31,6 +34,19 @@ def longest_steps(config: TrainConfig[Any]) -> int:
     return int(env.total_frames // env.frames_per_step)
 
 
+def longest_evaluations(config: TrainConfig[Any]) -> int:
+    """Return the most steps that all evaluations of a run can take together."""
+    env, rules = config.env, config.evaluation
+    if rules.eval_every_frames is None:
+        return 0
+    each, times = rules.eval_max_steps, longest_steps(config) * env.frames_per_step // rules.eval_every_frames
+    if env.kind == "deep-sea":
+        each = min(each, rules.eval_episodes * env.size)
+    elif env.kind == "atari":
+        each = min(each, rules.eval_episodes * env.max_episode_frames // env.frames_per_step)
+    return int(times * each)
+
+
 def longest_first(runs: list[PlannedRun]) -> list[PlannedRun]:
     """Return the runs ordered so that all workers stay busy to the end: by seed, and for each the longest first."""
     return sorted(runs, key=lambda planned: (planned.config.run.seed, -longest_steps(planned.config)))
@@ -38,7 +54,7 @@ def longest_first(runs: list[PlannedRun]) -> list[PlannedRun]:
 
 def costs(runs: list[PlannedRun]) -> list[Cost | UsageError]:
     """Return the cost of each run, or why it cannot be made; runs that differ in what hardly matters are tried once."""
-    known: dict[Any, tuple[float, Estimate] | UsageError] = {}
+    known: dict[Any, _Measured | UsageError] = {}
     found: list[Cost | UsageError] = []
     for planned in runs:
         kind = _kind(planned.config)
@@ -48,7 +64,11 @@ def costs(runs: list[PlannedRun]) -> list[Cost | UsageError]:
             except UsageError as error:
                 known[kind] = error
         measured, steps = known[kind], longest_steps(planned.config)
-        found.append(measured if isinstance(measured, UsageError) else Cost(steps, steps / measured[0], measured[1]))
+        if isinstance(measured, UsageError):
+            found.append(measured)
+        else:
+            seconds = steps / measured.training + longest_evaluations(planned.config) / measured.acting
+            found.append(Cost(steps, seconds, measured.needed))
     return found
 
 
@@ -77,18 +97,34 @@ def _kind(config: TrainConfig[Any]) -> Any:
     return (config.env.kind, env, actor, config.network, config.learner, config.replay, replace(config.run, seed=0))
 
 
-def _measured(config: TrainConfig[Any]) -> tuple[float, Estimate]:
-    """Return steps a second of a run that has begun to learn, and what it needs in memory and on disk."""
+class _Measured(NamedTuple):
+    """What a little of a run showed."""
+
+    acting: float
+    """Steps a second while it does not learn, as in an evaluation."""
+    training: float
+    """Steps a second once it has begun to learn."""
+    needed: Estimate
+
+
+def _measured(config: TrainConfig[Any]) -> _Measured:
+    never = replace(config, learner=replace(config.learner, learning_starts=NEVER))
     soon = replace(config.learner, learning_starts=min(config.learner.learning_starts, config.learner.batch_size))
     config = replace(config, learner=soon)
     refuse_environments_that_cannot_fit(config.run.num_envs)
     with pinned_threads(config.run.threads):
         parts = make_parts(config)
         needed = estimate(parts)
+        acting = _steps_a_second(train(never, parts), parts, PROBE_SECONDS / 4)
         rounds = train(config, parts)
         for _ in itertools.islice(rounds, 2 * soon.learning_starts // config.run.num_envs):
             pass
-        start, begun = time.perf_counter(), parts.position.step
-        while time.perf_counter() - start < PROBE_SECONDS:
-            next(rounds)
-        return (parts.position.step - begun) / (time.perf_counter() - start), needed
+        return _Measured(acting, _steps_a_second(rounds, parts, PROBE_SECONDS), needed)
+
+
+def _steps_a_second(rounds: Iterator[Round], parts: Parts, seconds: float) -> float:
+    next(rounds)  # the first is slower: things are made and compiled
+    start, begun = time.perf_counter(), parts.position.step
+    while time.perf_counter() - start < seconds:
+        next(rounds)
+    return (parts.position.step - begun) / (time.perf_counter() - start)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -30,10 +31,12 @@ class Display:
         self._work = {planned.name: longest_steps(planned.config) for planned in runs}
         self._total, self._done = len(runs), sum(end.finished for end in done)
         self._failed = sum(not end.finished for end in done)
-        self._left = {planned.name for planned in runs} - {end.run.name for end in done}
+        self._todo = {planned.name for planned in runs} - {end.run.name for end in done}
+        self._left = set(self._todo)
         self._under_way: dict[PlannedRun, Progress | None] = {}
         self._start = self._last_line = time.monotonic()
-        self._work_then = self._work_left()
+        self._done_before: dict[PurePosixPath, float] = {}
+        """How much of each run had been done when this sweep took it up."""
 
     def show(self, event: Event) -> None:
         """Take in what happened."""
@@ -50,6 +53,7 @@ class Display:
             self._console.print(f"{label_of(event.run)}: {result_of(event)}")
         else:
             self._under_way[event.run] = event.progress
+            self._done_before.setdefault(event.run.name, event.progress.completed)
         if not self._console.is_terminal and time.monotonic() - self._last_line >= PLAIN_LINE_EVERY_SECONDS:
             self._last_line = time.monotonic()
             self._console.print(self._heading())
@@ -73,13 +77,11 @@ class Display:
         left = self._seconds_left()
         return ", ".join(parts) + ("" if left is None else f", about {duration(left)} left at most")
 
-    def _work_left(self) -> float:
-        under_way = {planned.name: progress.completed for planned, progress in self._under_way.items() if progress}
-        return sum(self._work[name] * (1 - under_way.get(name, 0.0)) for name in self._left)
-
     def _seconds_left(self) -> float | None:
-        left = self._work_left()
-        worked = self._work_then - left
+        under_way = {planned.name: progress.completed for planned, progress in self._under_way.items() if progress}
+        done = {name: under_way.get(name, 0.0) if name in self._left else 1.0 for name in self._todo}
+        left = sum(self._work[name] * (1 - done[name]) for name in self._todo)
+        worked = sum(self._work[name] * (done[name] - self._done_before.get(name, 0.0)) for name in self._todo)
         return (time.monotonic() - self._start) * left / worked if worked > 0 else None
 
 

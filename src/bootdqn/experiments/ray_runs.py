@@ -23,6 +23,7 @@ from bootdqn.experiments.cost import longest_steps, memory_needed
 from bootdqn.experiments.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
+from bootdqn.training.estimate import gigabytes
 from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.session import Progress
 from bootdqn.training.signals import stop_on_signal
@@ -91,6 +92,7 @@ class _Runs:
         self._left_behind: dict[PurePosixPath, Holder | None] = {}
         self._failures: Counter[PurePosixPath] = Counter()
         self._pending: dict[Any, PlannedRun] = {}
+        self._tell_what_must_wait(runs)
         for planned in runs:
             self._submit(planned)
 
@@ -117,13 +119,27 @@ class _Runs:
                 self._look_at_folders()
             return SweepOutcome(ended, stop.exit_code if stop else None)
 
+    def _asked(self, planned: PlannedRun) -> dict[str, float]:
+        """Return what a run asks of its node, as Ray names it."""
+        return {"CPU": planned.config.run.threads, "memory": self._memory[planned.name], "GPU": self._gpus}
+
+    def _tell_what_must_wait(self, runs: list[PlannedRun]) -> None:
+        """Warn of runs that no node is large enough for: Ray lets them wait, as a cluster may grow, without a word."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        told = set()
+        for planned in runs:
+            asked = self._asked(planned)
+            words = f"{asked['CPU']} CPUs, {gigabytes(int(asked['memory']))} of memory and {asked['GPU']:g} GPUs"
+            fits = any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in nodes)
+            if not fits and words not in told:
+                told.add(words)
+                self._on_event(Notice(planned, f"no node has {words}: it waits until one joins the cluster"))
+
     def _submit(self, planned: PlannedRun) -> None:
         self._left_behind[planned.name] = holder_of(RunFolder(self._out / planned.name).lock)
+        asked = self._asked(planned)
         task = self._task.options(
-            num_cpus=planned.config.run.threads,
-            memory=self._memory[planned.name],
-            num_gpus=self._gpus,
-            name=str(planned.name),
+            num_cpus=asked["CPU"], memory=asked["memory"], num_gpus=asked["GPU"], name=str(planned.name)
         )
         self._pending[task.remote(planned, self._out / planned.name, self._saving, self._extensions)] = planned
 

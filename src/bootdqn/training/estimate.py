@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.loop import Parts
-from bootdqn.training.memory import available_memory
+from bootdqn.training.machine import available_memory
 
 PROCESS_BYTES = 600 * 2**20
 """Python, PyTorch and the libraries they load."""

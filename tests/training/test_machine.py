@@ -1,10 +1,12 @@
-"""How much memory there is: the least that the machine and the groups around the process leave."""
+"""What there is of memory and cores: the least that the machine and the groups around the process leave."""
+
+import os
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.training.memory import available_memory
+from bootdqn.training.machine import available_cores, available_memory
 
 MEBIBYTE = 2**20
 NAMES = {
@@ -131,3 +133,41 @@ def test_files_that_say_anything_raise_nothing(tmp_path_factory, data):
             name, text if name != "proc/self/cgroup" else data.draw(st.sampled_from([text, "0::/job", "1:memory:/job"]))
         )
     assert (available_memory(machine.root) or 0) >= 0
+
+
+# Cores
+
+
+def with_quota(machine, group, quota, period=100_000):
+    if machine.version == 1:
+        machine.write("proc/self/cgroup", f"5:memory:/other\n8:cpu,cpuacct:{group}\n")
+        machine.write(f"sys/fs/cgroup/cpu/{group}/cpu.cfs_quota_us", f"{-1 if quota == 'max' else quota}\n")
+        machine.write(f"sys/fs/cgroup/cpu/{group}/cpu.cfs_period_us", f"{period}\n")
+    else:
+        machine.runs_us_in(group)
+        machine.write(f"sys/fs/cgroup/{group}/cpu.max", f"{quota} {period}\n")
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"),
+    [("max", 8), (100_000, 1), (250_000, 2), (50_000, 1), (800_000, 8), (9_900_000, 8), ("rubbish", 8)],
+)
+def test_a_group_may_leave_fewer_cores_than_the_process_may_run_on(machine, monkeypatch, quota, cores):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    with_quota(machine, "job", quota)
+    assert available_cores(machine.root) == cores
+
+
+def test_the_tightest_of_the_groups_around_a_process_counts(machine, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    with_quota(machine, "job", 300_000)
+    with_quota(machine, "job/step", 700_000)
+    assert available_cores(machine.root) == 3
+
+
+def test_cores_that_the_process_may_not_run_on_do_not_count(machine, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert available_cores(machine.root) == 1
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert available_cores(machine.root) == 64

@@ -1,22 +1,22 @@
-"""How much memory a process can still have: on the machine, and in the containers or scheduled job that it is in."""
+"""What a process can have of its machine, and of the containers or scheduled job that it is in: memory and cores."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 
 class _Files(NamedTuple):
-    """Where a version of Linux's control groups keeps a group, and how it calls things."""
+    """How a version of Linux's control groups calls things."""
 
-    folder: str
     limit: str
     usage: str
     cache: str
     """Field of `memory.stat`: page cache that is not in use, of the group and those in it."""
 
 
-_VERSION_1 = _Files("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-_VERSION_2 = _Files("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file")
+_VERSION_1 = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_VERSION_2 = _Files("memory.max", "memory.current", "inactive_file")
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
@@ -29,21 +29,47 @@ def available_memory(root: Path = Path("/")) -> int | None:
     return min((left for left in known if left is not None), default=None)
 
 
+def available_cores(root: Path = Path("/")) -> int:
+    """Return the cores that this process may keep busy: those it may run on, or fewer if a control group says so."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, int(min([allowed, *_cores_of_groups(root)])))
+
+
+def _cores_of_groups(root: Path) -> Iterator[float]:
+    """Yield how many cores' time each group around this process may take, where it has a limit."""
+    for version, folder in _groups(root, "cpu"):
+        if version == 1:
+            quota, period = (_number(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+        else:
+            words = [*" ".join(_lines(folder / "cpu.max")).split(), "", ""]
+            quota, period = (int(word) if word.isdecimal() else None for word in words[:2])
+        if quota and period:
+            yield quota / period
+
+
 def _left_on_machine(root: Path) -> int | None:
     kibibytes = _fields(root / "proc/meminfo").get("MemAvailable")
     return None if kibibytes is None else kibibytes * 1024
 
 
 def _left_in_groups(root: Path) -> Iterator[int | None]:
-    """Yield what each group around this process has left; a container may see them from its own group on only."""
+    for version, folder in _groups(root, "memory"):
+        yield _left_in_group(folder, _VERSION_1 if version == 1 else _VERSION_2)
+
+
+def _groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
+    """Yield the version and the folder of each group around this process that has to do with `controller`.
+
+    A container may see them from its own group on only.
+    """
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, name = [*line.split(":", 2), "", ""][:3]
-        if controllers and "memory" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
-        files = _VERSION_1 if controllers else _VERSION_2
+        top = root / "sys/fs/cgroup" / (controller if controllers else "")
         group = Path(name.lstrip("/"))
         for folder in (group, *group.parents):
-            yield _left_in_group(root / files.folder / folder, files)
+            yield 1 if controllers else 2, top / folder
 
 
 def _left_in_group(folder: Path, files: _Files) -> int | None:
