@@ -47,9 +47,10 @@ def test_a_number_that_the_runs_do_not_say_is_found(reproduction):
     assert reproduction.rewritten(spoiled) == page
 
 
-def test_outside_of_the_blocks_there_is_no_number(reproduction):
+def test_outside_of_the_blocks_there_is_no_number_but_of_grids_and_heads(reproduction):
     for path in reproduction.PAGES[:2]:  # the others explain with numbers of their own
         prose = reproduction.BLOCK.sub("", path.read_text())
+        prose = re.sub(r"\b[NK] = \d+(?:(?:,| and| to| or) \d+)*", "", prose)
         prose = re.sub(r"```.*?```", "", prose, flags=re.DOTALL)
         prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose)
         assert re.findall(r".*\d.*", prose) == [], path.name

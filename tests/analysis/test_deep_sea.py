@@ -247,6 +247,13 @@ def test_the_figure_shows_every_seed_and_the_cap(sizes):
     assert any("cap: 2,000 episodes" in text.get_text() for text in axes.texts)
 
 
+def test_lines_to_cells_of_few_seeds_are_dotted():
+    runs = [result(size=size, seed=seed) for size, seeds in ((5, 3), (10, 3), (15, 2)) for seed in range(seeds)]
+    lines = [line for line in episodes_to_solve(runs).axes[0].get_lines() if len(set(line.get_xdata())) == 2]
+    styles = {tuple(line.get_xdata()): line.get_linestyle() for line in lines}
+    assert (styles[5.0, 10.0], styles[10.0, 15.0]) == ("-", ":")
+
+
 def test_the_same_results_give_the_same_picture():
     assert to_svg(episodes_to_solve([result()])) == to_svg(episodes_to_solve([result()]))
 

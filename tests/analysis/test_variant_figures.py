@@ -59,7 +59,7 @@ def test_ablations_are_drawn_where_there_are_variants_and_few_sizes():
     assert ablation_sizes(results(PRIORS, (10, 20))) == [10, 20]
     assert ablation_sizes(results([Variant("gain"), Variant("ids")], (10, 20))) == []
     assert ablation_sizes(results(PRIORS, range(10, 20))) == []
-    assert ablation_sizes(results(PRIORS, (10, 20)) + results([Variant("gain")], (10, 12, 14, 16))) == [10]
+    assert ablation_sizes(results(PRIORS, (10, 20)) + results([Variant("gain")], (10, 12, 14, 16))) == [10, 20]
 
 
 def test_many_frontiers_have_a_panel_for_each_strategy_and_say_how_far_each_got():
@@ -74,7 +74,14 @@ def test_unsolved_sizes_are_marked_above_the_cap_and_the_furthest_solved_one_is_
     (axes,) = frontiers(results([Variant("gain")], (18, 20, 22, 24))).axes
     marks = marks_of(axes)
     assert [x for x, y in marks if y > 1000] == [22, 24]
-    assert [(x, y) for x, y in marks if y <= 1000] == [(20, 201)]
+    seeds = [(size, 10 * size + seed) for size in (18, 20) for seed in range(3)]
+    assert [(x, y) for x, y in marks if y <= 1000] == [*seeds, (20, 201)]
+
+
+def test_where_nothing_larger_was_run_it_is_not_said_to_be_the_limit():
+    (axes,) = frontiers(results([Variant("gain")], (10, 20)) + results([Variant("greedy")], (10, 20, 30))).axes
+    told = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert told == ["BootDQN: to N = 20", "BootDQN-Gain: to N = 20, none larger was run"]
 
 
 def test_a_variant_that_solves_nothing_got_nowhere():

@@ -1,6 +1,7 @@
 """Figures about DeepSea. Each takes results and returns a Matplotlib figure; none keeps state in Matplotlib."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -11,13 +12,15 @@ from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter, StrMeth
 
 from bootdqn.analysis.deep_sea import Cell, Result, cells
 from bootdqn.analysis.figures import FEW, STYLE, band, legend
+from bootdqn.analysis.statistics import FEWEST_FOR_INTERVAL
 from bootdqn.common.algorithms import algorithm
 from bootdqn.common.solved import BAD_FRACTION
 from bootdqn.common.variants import Look, Variant, looks
 
 EPISODES_CAPTION = (
     "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over seeds, shaded "
-    "95 % intervals. A triangle (▲) is a mean that is only a lower bound: its interval is open above, shaded below."
+    "95 % intervals. A triangle (△) is a mean that is only a lower bound: its interval is open above, shaded below. "
+    "Lines are dotted where an end has fewer than three seeds."
 )
 LONG = 20
 """Letters of a label that has no room beside others."""
@@ -138,8 +141,11 @@ def _against_size(axes: Axes, groups: list[Cell]) -> None:
     for number, (variant, look) in enumerate(shown.items()):
         mine = [cell for cell in groups if cell.variant == variant]
         sizes = [cell.size + step * (number - (len(shown) - 1) / 2) for cell in mine]
-        axes.plot(sizes, [cell.mean for cell in mine], color=look.colour, label=look.label, linewidth=2,
-                  linestyle=look.line)  # fmt: skip
+        axes.plot([], [], color=look.colour, label=look.label, linewidth=2, linestyle=look.line)
+        for (x, cell), (next_x, next_cell) in pairwise(zip(sizes, mine, strict=True)):
+            few = min(len(cell.results), len(next_cell.results)) < FEWEST_FOR_INTERVAL
+            axes.plot([x, next_x], [cell.mean, next_cell.mean], color=look.colour, linewidth=1.2 if few else 2,
+                      linestyle=":" if few else look.line)  # fmt: skip
         ends = [cell.shaded for cell in mine]
         band(axes, np.asarray(sizes), np.asarray([low for low, _ in ends]), np.asarray([high for _, high in ends]),
              look.colour)  # fmt: skip
@@ -156,11 +162,11 @@ def _mark_lower_bounds(axes: Axes, groups: list[Cell], xs: Sequence[float], colo
     """Put an arrow on each mean that is only a lower bound."""
     for x, cell in zip(xs, groups, strict=True):
         if cell.censored:
-            axes.scatter(x, cell.mean, marker="^", s=70, color=colour, zorder=4)
+            axes.scatter(x, cell.mean, marker="^", s=110, facecolors="white", edgecolors=colour, zorder=4)
 
 
 def _seeds(axes: Axes, cell: Cell, x: float, spread: float, colour: str) -> None:
     for number, result in enumerate(cell.results):
         at = x + spread * (number - (len(cell.results) - 1) / 2)
         solved = result.solved_at_strict is not None
-        axes.scatter(at, result.episodes, color=colour, s=34, marker="o" if solved else "x", alpha=0.8, zorder=3)
+        axes.scatter(at, result.episodes, color=colour, s=34, marker="o" if solved else "x", alpha=0.8, zorder=5)

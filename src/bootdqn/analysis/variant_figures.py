@@ -15,9 +15,10 @@ from bootdqn.common.algorithms import algorithm, family
 from bootdqn.common.variants import Look, Variant, is_dqn, looks
 
 FRONTIERS_CAPTION = (
-    "Lines are means over seeds, hollow marks lower bounds: a seed did not solve it, and counts with the cap. Crosses "
-    "above the cap, a lane for each algorithm, are sizes that seeds did not solve, the larger the more of them. A "
-    "circle marks the largest N that at least half of the seeds solved."
+    "Dots are seeds, lines their means, hollow marks lower bounds: a seed did not solve it, and counts with the cap. "
+    "Crosses above the cap, a lane for each algorithm, are sizes that seeds did not solve, the larger the more of "
+    "them. A circle marks the largest N that at least half of the seeds solved; the legend says where none larger was "
+    "run."
 )
 ABLATION_CAPTION = (
     "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds, shaded their "
@@ -60,12 +61,15 @@ def frontiers(results: list[Result]) -> Figure:
 
 
 def ablation_sizes(results: list[Result]) -> list[int]:
-    """Return the sizes that the most variants were run at; none where there are no variants, or very many sizes."""
+    """Return the sizes at which there is most to compare; none where there are no variants, or very many sizes.
+
+    That is where at least half as many variants were run as at the size that has the most.
+    """
     groups = cells(results)
     if all(cell.variant.plain for cell in groups):
         return []
     counts = {size: sum(cell.size == size for cell in groups) for size in sorted({cell.size for cell in groups})}
-    most = [size for size, count in counts.items() if count == max(counts.values())]
+    most = [size for size, count in counts.items() if 2 * count >= max(counts.values())]
     return most if len(most) <= MOST_SIZES else []
 
 
@@ -105,13 +109,15 @@ def _cap(groups: Sequence[Cell]) -> int:
 
 
 def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Look], lanes: int) -> None:
-    cap = _cap(groups)
+    cap, largest = _cap(groups), max(cell.size for cell in groups)
     axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
     for number, (variant, look) in enumerate(shown.items()):
         mine = [cell for cell in groups if cell.variant == variant]
         means = [cell.mean if cell.solved else np.nan for cell in mine]
         furthest = frontier(mine)
-        told = f"{look.label}: {_got(furthest, [cell.size for cell in mine])}"
+        told = f"{look.label}: {_got(furthest, [cell.size for cell in mine], largest)}"
+        solved = [(cell.size, one.episodes) for cell in mine for one in cell.results if one.solved_at_strict]
+        axes.scatter([x for x, _ in solved], [y for _, y in solved], color=look.colour, s=6, alpha=0.6, linewidths=0)
         axes.plot([cell.size for cell in mine], means, color=look.colour, linestyle=look.line, marker=look.marker,
                   markersize=4.5, linewidth=1.6, label=told)  # fmt: skip
         bounds = [(cell.size, cell.mean) for cell in mine if cell.solved and cell.censored]
@@ -138,10 +144,10 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
-def _got(furthest: int | None, tried: Sequence[int]) -> str:
-    """Say how far a variant got, or what it did not solve."""
+def _got(furthest: int | None, tried: Sequence[int], largest: int) -> str:
+    """Say how far a variant got, or what it did not solve, among sizes up to `largest`."""
     if furthest is not None:
-        return f"to N = {furthest}"
+        return f"to N = {furthest}" + (", none larger was run" if furthest == tried[-1] < largest else "")
     return f"not N = {tried[0]}" if len(tried) == 1 else f"none of N = {tried[0]} to {tried[-1]}"
 
 
