@@ -13,8 +13,7 @@ from bootdqn.agent.config import LearnerConfig
 from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, Batch
-from bootdqn.networks.ensemble import Ensemble, with_prior
-from bootdqn.networks.layers import BatchedLinear
+from bootdqn.networks.ensemble import HEADS, Ensemble, with_prior
 
 
 class UpdateResult(NamedTuple):
@@ -144,24 +143,14 @@ class AutogradLearner:
         What all heads share is looked at last: a head's gradient goes on into it, and the head is to blame.
         """
         self._adam.begin_step()
-        for name, layer in self._layers_learned_by_head.items():
-            for head, gradient in enumerate(layer.weight_gradients()):
+        for name, of_heads in self._working.gradients_by_head():
+            for head, gradient in enumerate(of_heads):
                 refuse_infinite(f"gradient of {name}", gradient.sum()[None], first_head=head)
                 self._adam.step({name: gradient.float()}, head)
-        for name in sorted(sums, key=lambda name: not _of_heads(name)):
-            refuse_infinite(f"gradient of {name}", sums[name], first_head=0 if _of_heads(name) else None)
+        for name in sorted(sums, key=lambda name: not name.startswith(HEADS)):
+            refuse_infinite(f"gradient of {name}", sums[name], first_head=0 if name.startswith(HEADS) else None)
         self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
         self._refresh_working_copy()
-
-    @property
-    def _layers_learned_by_head(self) -> dict[str, BatchedLinear]:
-        """The layers whose weights have their gradients of this update head by head, by the weights' name."""
-        layers = {f"heads.{number}.weight": layer for number, layer in enumerate(self._working.heads)}
-        return {
-            name: layer
-            for name, layer in layers.items()
-            if isinstance(layer, BatchedLinear) and layer.weight.grad is None
-        }
 
     def _refresh_working_copy(self) -> None:
         if self._working is not self.online:
@@ -188,17 +177,13 @@ def refuse_infinite(what: str, by_head: Tensor | Array, *, first_head: int | Non
 
 def _sums(name: str, gradient: Tensor) -> Tensor:
     """Return the sum of a gradient, or (K,) one for each head."""
-    return gradient.reshape(len(gradient) if _of_heads(name) else 1, -1).sum(dim=1)
+    return gradient.reshape(len(gradient) if name.startswith(HEADS) else 1, -1).sum(dim=1)
 
 
 def _to_host(*vectors: Tensor) -> list[Array]:
     """Return vectors as float32 arrays, brought here in one piece: a GPU is waited for once."""
     joined: Array = torch.cat([vector.float() for vector in vectors]).cpu().numpy()
     return np.split(joined, np.cumsum([len(vector) for vector in vectors])[:-1])
-
-
-def _of_heads(name: str) -> bool:
-    return name.startswith("heads.")
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """The ensemble: an optional shared torso, then K heads."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,9 @@ from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec, ObservationSpec
 from bootdqn.networks.config import NetworkConfig
 from bootdqn.networks.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, draw_parameters
 from bootdqn.networks.torsos import Flat, convolutional, hidden_layers, is_image
+
+HEADS = "heads."
+"""What the names of the heads' parameters begin with: their first axis is that of the heads."""
 
 
 class Ensemble(nn.Module):
@@ -32,6 +36,12 @@ class Ensemble(nn.Module):
     def learned(self) -> dict[str, nn.Parameter]:
         """Return the parameters that learning changes, by name: all but the prior's."""
         return {name: value for name, value in self.named_parameters() if not name.startswith("prior.")}
+
+    def gradients_by_head(self) -> Iterator[tuple[str, Iterator[Tensor]]]:
+        """Yield the name of each matrix whose gradient was left to be made head by head, and the heads' gradients."""
+        for number, layer in enumerate(self.heads):
+            if isinstance(layer, BatchedLinear) and layer.has_weight_gradients:
+                yield f"{HEADS}{number}.weight", layer.weight_gradients()
 
     def forward(self, observation: Tensor) -> Tensor:
         """Map (B, ...) to (B, K, A)."""

@@ -35,9 +35,14 @@ class BatchedLinear(nn.Module):
 
     def forward_pair(self, x: Tensor, constant: Tensor) -> tuple[Tensor, Tensor]:
         """Map `x` and `constant`, reading the weights once for both; gradients flow through `x` only."""
-        keep = self._keep if self.learns_by_head else None
+        self._pending, keep = None, self._keep if self.learns_by_head else None
         pair: tuple[Tensor, Tensor] = _PairLinear.apply(x, constant, self.weight, self.bias, keep)  # type: ignore[no-untyped-call]
         return pair
+
+    @property
+    def has_weight_gradients(self) -> bool:
+        """Whether the last backward pass left the weights' gradient to `weight_gradients`."""
+        return self._pending is not None
 
     def weight_gradients(self) -> Iterator[Tensor]:
         """Yield the gradient (in, out) of each head's weights, of the last backward pass through `forward_pair`.
@@ -45,13 +50,14 @@ class BatchedLinear(nn.Module):
         Each is used before the next is computed in its place: it never leaves the processor's cache, while the gradient
         of all heads would be written to memory and read again by whatever looks at it.
         """
-        assert self._pending is not None
+        assert self._pending is not None, "no backward pass left any"
         x, gradient = self._pending
         self._pending, buffer = None, torch.empty_like(self.weight[0].detach())
         for head in range(len(gradient)):
             yield torch.mm((x[head] if x.dim() == 3 else x).T, gradient[head], out=buffer)
 
     def _keep(self, x: Tensor, gradient: Tensor) -> None:
+        assert self._pending is None, "one backward pass to a forward pass: the gradients are not added up"
         self._pending = (x.detach(), gradient)
 
 
