@@ -8,7 +8,6 @@ import hashlib
 import multiprocessing
 import signal
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from bootdqn.common.errors import TrainingError, UsageError
@@ -161,6 +160,7 @@ def _train(send, settings, path, around, saving):
     from bootdqn.common.own_code import import_environments
     from bootdqn.training.config import SavingConfig, from_flat
     from bootdqn.training.run import run
+    from bootdqn.training.session import Voice
 
     for module in settings.get("imports", ()):
         import_environments(module)
@@ -170,9 +170,11 @@ def _train(send, settings, path, around, saving):
         try:
             outcome = run(
                 from_flat(settings),
-                Path(path),
-                announce=lambda line: send(("announced", line)),
-                warn=lambda line: send(("warned", line)) if line else None,
+                path,
+                Voice(
+                    announce=lambda line: send(("announced", line)),
+                    warn=lambda line: send(("warned", line)) if line else None,
+                ),
                 saving=SavingConfig(**saving),
             )
         except (UsageError, TrainingError) as error:
