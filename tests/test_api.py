@@ -170,6 +170,12 @@ def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys,
     assert seen == [file] * 3
 
 
+def test_a_folder_that_is_no_run_is_told_as_that_whatever_is_asked_of_it(tmp_path):
+    for function in (bootdqn.load_run, bootdqn.evaluate_run):
+        with pytest.raises(UsageError, match="is not a run folder"):
+            function(tmp_path / "nowhere", step=5)
+
+
 def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, folder, capsys):
     for function in (bootdqn.load_run, bootdqn.evaluate_run):
         for step in (61, -1, 0):

@@ -97,12 +97,10 @@ def load_run(run_dir: str | Path, *, step: int | None = None) -> Trained:
     Raises:
         UsageError: The folder holds no run, or no weights yet, or no such snapshot.
     """
-    from bootdqn.common.run_folder import find_weights
     from bootdqn.training.config import to_flat
     from bootdqn.training.opened import open_run
 
-    path = Path(run_dir)
-    opened = open_run(path, find_weights(path, step))
+    opened = open_run(Path(run_dir), step)
     form = opened.spec.observation
     return Trained(to_flat(opened.config), opened.step, lambda seen: opened.q_values(as_batch(seen, form)))
 

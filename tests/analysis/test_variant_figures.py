@@ -60,6 +60,8 @@ def test_ablations_are_drawn_where_there_are_variants_and_few_sizes():
     assert ablation_sizes(results([Variant("gain"), Variant("ids")], (10, 20))) == []
     assert ablation_sizes(results(PRIORS, range(10, 20))) == []
     assert ablation_sizes(results(PRIORS, (10, 20)) + results([Variant("gain")], (10, 12, 14, 16))) == [10, 20]
+    plain = [Variant(name) for name in ("greedy", "ucb", "gain", "ids")]
+    assert ablation_sizes(results(plain, range(5, 35, 5)) + results(PRIORS[:1], (30,))) == [30]
 
 
 def test_many_frontiers_have_a_panel_for_each_strategy_and_say_how_far_each_got():
@@ -76,6 +78,14 @@ def test_unsolved_sizes_are_marked_above_the_cap_and_the_furthest_solved_one_is_
     assert [x for x, y in marks if y > 1000] == [22, 24]
     seeds = [(size, 10 * size + seed) for size in (18, 20) for seed in range(3)]
     assert [(x, y) for x, y in marks if y <= 1000] == [*seeds, (20, 201)]
+
+
+def test_every_seed_that_solved_it_is_within_the_picture():
+    lucky = [Result(Variant("gain"), 10, seed, 1000, value, value) for seed, value in enumerate((3, 500, 900))]
+    (axes,) = frontiers(lucky).axes
+    low, high = axes.get_ylim()
+    assert {(10.0, 3.0), (10.0, 500.0), (10.0, 900.0)} <= set(marks_of(axes))
+    assert low < 3 < 900 < high
 
 
 def test_where_nothing_larger_was_run_it_is_not_said_to_be_the_limit():

@@ -48,6 +48,22 @@ def test_time_left_is_that_of_the_work_left_at_the_pace_so_far(clock):
     assert left(display) == "2m 00s"
 
 
+def test_a_run_that_is_tried_again_has_not_lost_what_it_had_done(clock):
+    first, second = planned("first"), planned("second")
+    display = Display([first, second], [], Console())
+    for run, completed in ((first, 0.9), (second, 0.0)):
+        display.show(Started(run))
+        display.show(at(run, completed))
+    clock[0] = 60.0
+    display.show(at(second, 0.5))
+    told = left(display)
+    assert told == "1m 12s", "half a run a minute, and 0.6 of one is left"
+    display.show(Ended(first, None, "lost", retrying=True))
+    assert left(display) == told
+    display.show(Started(first))
+    assert left(display) == told
+
+
 def test_what_a_run_had_done_before_is_not_taken_for_work_of_this_sweep(clock):
     run = planned("resumed")
     display = Display([run], [], Console())

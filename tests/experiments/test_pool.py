@@ -212,6 +212,9 @@ def test_a_dry_run_makes_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypat
     monkeypatch.setattr("bootdqn.experiments.conduct.available_memory", lambda: 8)
     monkeypatch.setattr("bootdqn.experiments.conduct.available_cores", lambda: 2)
     assert cost_table(runs, tmp_path, workers=None).caption.startswith("at most 30s with 1 at a time")
+    too_many = cost_table(runs, tmp_path, workers=2)
+    assert too_many.row_count == 3, "what each needs is told all the same"
+    assert too_many.caption.endswith("choose --workers 1")
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 4))

@@ -137,10 +137,10 @@ def test_runs_that_no_node_is_large_enough_for_are_told_once_for_each_kind():
     events = []
     _Runs(ray, runs, Path("nowhere"), events.append, 0, 0.0, None)
     assert [(event.run, event.text.partition(",")[0]) for event in events] == [(runs[2], "no node has 4 CPUs")]
-    assert events[0].text.endswith("and 0 GPUs: it waits until one joins the cluster")
+    assert events[0].text.endswith("and 0 GPUs: it and 1 other wait until one joins the cluster")
     events.clear()
     _Runs(ray, runs[:1], Path("nowhere"), events.append, 0, 0.5, None)
-    assert "and 0.5 GPUs" in events[0].text
+    assert events[0].text.endswith("and 0.5 GPUs: it waits until one joins the cluster")
 
 
 def test_the_driver_killed_and_started_again_goes_on(cluster, tmp_path, alone):

@@ -1,17 +1,21 @@
 """The judge of what the paper says about its opening example."""
 
-from bootdqn.analysis.evidence import CONTRADICTED, ENOUGH_SEEDS, MIXED, OPEN, SUPPORTED, Evidence, Verdict
-from bootdqn.analysis.two_paths import by_agent, finds
+import numpy as np
+from scipy.stats import binomtest, fisher_exact
+
+from bootdqn.analysis.evidence import CONTRADICTED, ENOUGH_SEEDS, OPEN, SUPPORTED, Evidence, Verdict
+from bootdqn.analysis.two_paths import Search, by_agent, finds
 from bootdqn.common.algorithms import algorithm
 
 EXPLORERS = tuple(algorithm(strategy).label for strategy in ("gain", "evoi"))
+LEVEL = 0.05
 
 
 def explorers_find_the_long_path(evidence: Evidence) -> Verdict:
-    """Judge whether Gain and EVOI find the long path in most of their runs, and a single head in fewer.
+    """Judge whether Gain and EVOI find the long path more often than a single head, or in a minority of runs only.
 
-    Where neither finds it more often than a single head it is contradicted. Agents with a prior, which the paper has
-    not, are told of and do not count.
+    Supported where Fisher's exact test tells both from a single head; contradicted where the 95 % intervals (Wilson's)
+    of both shares are below one half. Agents with a prior, which the paper has not, are told of and do not count.
     """
     groups = by_agent(evidence.searches)
     plain = {agent: group for (prior, agent), group in groups.items() if not prior}
@@ -23,7 +27,17 @@ def explorers_find_the_long_path(evidence: Evidence) -> Verdict:
         for (prior, agent), group in groups.items()
     )
     says = f"runs that found it within {max(one.steps for one in evidence.searches):,} steps: {told}"
-    single, *explorers = (finds(plain[agent]) / len(plain[agent]) for agent in asked)
-    if all(share > 0.5 and share > single for share in explorers):
+    single, *explorers = (plain[agent] for agent in asked)
+    if all(_more_often(explorer, single) for explorer in explorers):
         return Verdict(SUPPORTED, says, "two-paths")
-    return Verdict(MIXED if max(explorers) > single else CONTRADICTED, says, "two-paths")
+    return Verdict(CONTRADICTED if all(map(_in_a_minority, explorers)) else OPEN, says, "two-paths")
+
+
+def _more_often(one: list[Search], other: list[Search]) -> bool:
+    table = np.array([[finds(group), len(group) - finds(group)] for group in (one, other)])
+    return bool(fisher_exact(table, alternative="greater").pvalue < LEVEL)
+
+
+def _in_a_minority(group: list[Search]) -> bool:
+    interval = binomtest(finds(group), len(group)).proportion_ci(1 - LEVEL, method="wilson")
+    return bool(interval.high < 0.5)

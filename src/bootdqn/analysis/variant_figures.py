@@ -63,14 +63,18 @@ def frontiers(results: list[Result]) -> Figure:
 def ablation_sizes(results: list[Result]) -> list[int]:
     """Return the sizes at which there is most to compare; none where there are no variants, or very many sizes.
 
-    That is where at least half as many variants were run as at the size that has the most.
+    That is where at least half as many variants were run as at the size that has the most, or if those are too many
+    sizes, as many.
     """
     groups = cells(results)
     if all(cell.variant.plain for cell in groups):
         return []
     counts = {size: sum(cell.size == size for cell in groups) for size in sorted({cell.size for cell in groups})}
-    most = [size for size, count in counts.items() if 2 * count >= max(counts.values())]
-    return most if len(most) <= MOST_SIZES else []
+    for share in (0.5, 1.0):
+        found = [size for size, count in counts.items() if count >= share * max(counts.values())]
+        if len(found) <= MOST_SIZES:
+            return found
+    return []
 
 
 def ablation(results: list[Result]) -> Figure:
@@ -132,7 +136,8 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
             mean = next(cell.mean for cell in mine if cell.size == furthest)
             axes.scatter(furthest, mean, s=120, facecolors="none", edgecolors=look.colour, linewidths=1.4, zorder=4)
     axes.set_yscale("log")
-    axes.set_ylim(0.8 * min(cell.mean for cell in groups), cap * LANE ** (lanes + 1))
+    quickest = min(result.episodes for cell in groups for result in cell.results)
+    axes.set_ylim(0.8 * quickest, cap * LANE ** (lanes + 1))
     sizes = sorted({cell.size for cell in groups})
     axes.set_xlim(sizes[0] - 2, sizes[-1] + 2)
     if len(sizes) <= MOST_TICKS:

@@ -25,7 +25,7 @@ OF_THE_TASK = {
 _WHERE_FROM = ("strategy_from", "imports")
 """Settings that tell whose code was run: part of what a run is, not of its name."""
 DQN_COLOUR = "#555555"
-_LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+_LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (2.5, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 _MARKERS = "osD^vPX"
 _SHADES = (0.0, -0.45, 0.4, -0.2, 0.2, -0.6, 0.55)
 """How far towards white, or where negative towards black."""

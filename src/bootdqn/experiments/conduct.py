@@ -94,6 +94,10 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
         table.add_row(str(end.run.name), "", "done" if end.finished else "in the way", "", "")
     if not todo:
         return table
+    try:
+        at_a_time, refusal = runs_at_a_time(todo, workers), None
+    except UsageError as error:
+        at_a_time, refusal = len(todo), str(error)
     print("trying a little of each kind of run ...", file=sys.stderr)
     found = []
     for planned, cost in zip(todo, costs(todo), strict=True):
@@ -108,8 +112,7 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
             gigabytes(cost.needed.memory),
             gigabytes(cost.needed.disk),
         )
-    at_a_time = runs_at_a_time(todo, workers)
-    table.caption = (
+    table.caption = refusal or (
         f"at most {duration(_finishing_time([cost.seconds for cost in found], at_a_time))} with {at_a_time} at a time, "
         f"{gigabytes(_at_once((cost.needed.memory for cost in found), at_a_time))} of memory and "
         f"{gigabytes(_at_once((cost.needed.disk for cost in found), at_a_time))} of disk for those under way"

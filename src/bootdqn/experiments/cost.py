@@ -1,21 +1,24 @@
 """What runs will cost, found by trying a little of each kind: time, memory, disk."""
 
 import itertools
+import math
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bootdqn.common.errors import UsageError
+from bootdqn.envs.make import for_evaluation, make_environment
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import TrainConfig
 from bootdqn.training.estimate import Estimate, estimate, refuse_environments_that_cannot_fit
-from bootdqn.training.loop import Parts, Round, make_parts, train
+from bootdqn.training.evaluation import evaluate
+from bootdqn.training.loop import Parts, make_parts, train
 from bootdqn.training.threads import pinned_threads
 
 PROBE_SECONDS = 2.0
-NEVER = 2**62
-"""More steps than any run takes."""
+ENDLESS = 2**62
 
 
 class Cost(NamedTuple):
@@ -67,7 +70,7 @@ def costs(runs: list[PlannedRun]) -> list[Cost | UsageError]:
         if isinstance(measured, UsageError):
             found.append(measured)
         else:
-            seconds = steps / measured.training + longest_evaluations(planned.config) / measured.acting
+            seconds = steps / measured.training + longest_evaluations(planned.config) / measured.evaluating
             found.append(Cost(steps, seconds, measured.needed))
     return found
 
@@ -100,31 +103,49 @@ def _kind(config: TrainConfig[Any]) -> Any:
 class _Measured(NamedTuple):
     """What a little of a run showed."""
 
-    acting: float
-    """Steps a second while it does not learn, as in an evaluation."""
+    evaluating: float
+    """Steps a second of an evaluation."""
     training: float
     """Steps a second once it has begun to learn."""
     needed: Estimate
 
 
 def _measured(config: TrainConfig[Any]) -> _Measured:
-    never = replace(config, learner=replace(config.learner, learning_starts=NEVER))
     soon = replace(config.learner, learning_starts=min(config.learner.learning_starts, config.learner.batch_size))
     config = replace(config, learner=soon)
     refuse_environments_that_cannot_fit(config.run.num_envs)
     with pinned_threads(config.run.threads):
         parts = make_parts(config)
         needed = estimate(parts)
-        acting = _steps_a_second(train(never, parts), parts, PROBE_SECONDS / 4)
+        evaluating = _steps_a_second_of_evaluations(config, parts)
         rounds = train(config, parts)
         for _ in itertools.islice(rounds, 2 * soon.learning_starts // config.run.num_envs):
             pass
-        return _Measured(acting, _steps_a_second(rounds, parts, PROBE_SECONDS), needed)
+        start, begun = time.perf_counter(), parts.position.step
+        while time.perf_counter() - start < PROBE_SECONDS:
+            next(rounds)
+        return _Measured(evaluating, (parts.position.step - begun) / (time.perf_counter() - start), needed)
 
 
-def _steps_a_second(rounds: Iterator[Round], parts: Parts, seconds: float) -> float:
-    next(rounds)  # the first is slower: things are made and compiled
-    start, begun = time.perf_counter(), parts.position.step
-    while time.perf_counter() - start < seconds:
-        next(rounds)
-    return (parts.position.step - begun) / (time.perf_counter() - start)
+def _steps_a_second_of_evaluations(config: TrainConfig[Any], parts: Parts) -> float:
+    if config.evaluation.eval_every_frames is None:
+        return math.inf
+    environment = make_environment(for_evaluation(config.env))
+    parts.learner.q_values(parts.position.observations)  # whatever must be compiled is compiled now
+    steps, start = 0, time.perf_counter()
+
+    def stop() -> bool:
+        nonlocal steps
+        steps += 1
+        return time.perf_counter() - start > PROBE_SECONDS / 4
+
+    evaluate(
+        parts.learner.q_values,
+        environment,
+        episodes=ENDLESS,
+        max_steps=ENDLESS,
+        rule=config.evaluation.vote,
+        rng=np.random.default_rng(0),
+        stop=stop,
+    )
+    return steps / (time.perf_counter() - start)

@@ -37,6 +37,8 @@ class Display:
         self._start = self._last_line = time.monotonic()
         self._done_before: dict[PurePosixPath, float] = {}
         """How much of each run had been done when this sweep took it up."""
+        self._done_now: dict[PurePosixPath, float] = {}
+        """How much of each run is done as far as it has said; one that is tried again says so anew."""
 
     def show(self, event: Event) -> None:
         """Take in what happened."""
@@ -54,6 +56,7 @@ class Display:
         else:
             self._under_way[event.run] = event.progress
             self._done_before.setdefault(event.run.name, event.progress.completed)
+            self._done_now[event.run.name] = event.progress.completed
         if not self._console.is_terminal and time.monotonic() - self._last_line >= PLAIN_LINE_EVERY_SECONDS:
             self._last_line = time.monotonic()
             self._console.print(self._heading())
@@ -78,8 +81,7 @@ class Display:
         return ", ".join(parts) + ("" if left is None else f", about {duration(left)} left at most")
 
     def _seconds_left(self) -> float | None:
-        under_way = {planned.name: progress.completed for planned, progress in self._under_way.items() if progress}
-        done = {name: under_way.get(name, 0.0) if name in self._left else 1.0 for name in self._todo}
+        done = {name: self._done_now.get(name, 0.0) if name in self._left else 1.0 for name in self._todo}
         left = sum(self._work[name] * (1 - done[name]) for name in self._todo)
         worked = sum(self._work[name] * (done[name] - self._done_before.get(name, 0.0)) for name in self._todo)
         return (time.monotonic() - self._start) * left / worked if worked > 0 else None

@@ -19,6 +19,7 @@ from typing import Any
 from bootdqn.common.errors import FolderInUseError, UsageError, how_to_install
 from bootdqn.common.lock import LOST_AFTER_SECONDS, Holder, holder_of
 from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.written import counted
 from bootdqn.experiments.cost import longest_steps, memory_needed
 from bootdqn.experiments.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
@@ -126,14 +127,15 @@ class _Runs:
     def _tell_what_must_wait(self, runs: list[PlannedRun]) -> None:
         """Warn of runs that no node is large enough for: Ray lets them wait, as a cluster may grow, without a word."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        told = set()
+        waiting: dict[str, list[PlannedRun]] = {}
         for planned in runs:
             asked = self._asked(planned)
-            words = f"{asked['CPU']} CPUs, {gigabytes(int(asked['memory']))} of memory and {asked['GPU']:g} GPUs"
-            fits = any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in nodes)
-            if not fits and words not in told:
-                told.add(words)
-                self._on_event(Notice(planned, f"no node has {words}: it waits until one joins the cluster"))
+            if not any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in nodes):
+                words = f"{asked['CPU']} CPUs, {gigabytes(int(asked['memory']))} of memory and {asked['GPU']:g} GPUs"
+                waiting.setdefault(words, []).append(planned)
+        for words, (first, *others) in waiting.items():
+            who = f"it and {counted(len(others), 'other')} wait" if others else "it waits"
+            self._on_event(Notice(first, f"no node has {words}: {who} until one joins the cluster"))
 
     def _submit(self, planned: PlannedRun) -> None:
         self._left_behind[planned.name] = holder_of(RunFolder(self._out / planned.name).lock)

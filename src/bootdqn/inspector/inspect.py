@@ -28,9 +28,8 @@ def inspect_run(
     show: Callable[[str], None] = lambda _words: None,
 ) -> str:
     """Play the run in folder `path`, write the page `out`, or the figure of one step, and say what to open."""
-    weights = find_weights(path, checkpoint)
     try:
-        player = Player(path, weights, strategy)
+        player = Player(path, checkpoint, strategy)
     except ValueError as error:
         raise UsageError(f"--strategy: {error}") from error
     recording = player.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head, show=show)
@@ -42,6 +41,6 @@ def inspect_run(
         return f"Open {figure}.{without}"
     maps = []
     if isinstance(player.config.env, DeepSeaConfig):
-        maps = deep_sea_maps(path, strategy, seed, weights)
+        maps = deep_sea_maps(path, strategy, seed, find_weights(path, checkpoint))
     page = write_page(recording, maps, out)
     return f"{summary(recording)} Open {page} in a browser.{without}"

@@ -37,7 +37,7 @@ def deep_sea_maps(path: Path, strategy: str | None, seed: int, weights: Path | N
     ]
     found: dict[int, Maps] = {}
     for file in files:
-        player = Player(path, file, strategy)
+        player = Player(path, str(file), strategy)
         found[player.step] = _maps(player, seed)
     return [found[step] for step in sorted(found)]
 

@@ -175,12 +175,12 @@ def opinions(q: Array, head: int, compared: Compared) -> Opinions:
 class Player:
     """An agent from a run folder, ready to play."""
 
-    def __init__(self, path: Path, weights: Path | None = None, strategy: str | None = None) -> None:
+    def __init__(self, path: Path, checkpoint: str | int | None = None, strategy: str | None = None) -> None:
         """Load the run in folder `path`.
 
         Args:
             path: The run.
-            weights: One of its files of weights (None: the last saved).
+            checkpoint: Step of one of its snapshots, or a file of weights (None: the last saved).
             strategy: How to act (None: as in training).
         """
         self.config: TrainConfig[Any] = read_run_config(path)
@@ -190,7 +190,7 @@ class Player:
         self.compared = compared_with(self.strategy, on_deep_sea=on_deep_sea)
         self.blind: str | None = None
         """Why the environment cannot be shown, where it cannot."""
-        self._opened = self._open(path, weights, None if on_deep_sea else "rgb_array")
+        self._opened = self._open(path, checkpoint, None if on_deep_sea else "rgb_array")
         self.environment: Environment = self._opened.environment
         self.step = self._opened.step
         self.title = path.name if path.name else str(path)
@@ -246,12 +246,12 @@ class Player:
                     show(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
         return Recording(self.title, self.strategy, self.strategy_text, has_head, self.compared, self.step, steps)
 
-    def _open(self, path: Path, weights: Path | None, render_mode: str | None) -> Opened:
+    def _open(self, path: Path, checkpoint: str | int | None, render_mode: str | None) -> Opened:
         try:
-            return open_run(path, weights, render_mode=render_mode)
+            return open_run(path, checkpoint, render_mode=render_mode)
         except CannotBeShownError as error:
             self.blind = str(error)
-            return open_run(path, weights)
+            return open_run(path, checkpoint)
 
     def _shown(self, observation: Array) -> tuple[Array | None, tuple[int, int] | None]:
         if isinstance(self.config.env, DeepSeaConfig):

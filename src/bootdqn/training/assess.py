@@ -11,7 +11,6 @@ from gymnasium.error import DependencyNotInstalled
 
 from bootdqn.common.errors import UsageError, blamed_on, how_to_install
 from bootdqn.common.random_streams import random_stream
-from bootdqn.common.run_folder import find_weights
 from bootdqn.common.specs import Array
 from bootdqn.common.written import counted
 from bootdqn.exploration.voting import VoteRule, check_rule
@@ -62,7 +61,7 @@ def assess(
         TrainingError: The environment raised something.
     """
     check_play(episodes, max_steps, seed)
-    opened = open_run(path, find_weights(path, checkpoint), render_mode="rgb_array" if video else None)
+    opened = open_run(path, checkpoint, render_mode="rgb_array" if video else None)
     own = opened.config.evaluation
     rule = own.vote if rule is None else rule
     check_rule(rule, "vote")
@@ -71,7 +70,7 @@ def assess(
 
     def on_step(episode: int) -> None:
         steps = next(calls) - episode  # every episode's reset is a call, too
-        show(f"episode {min(episode, most):,} of at most {most:,}, {counted(steps, 'step')}")
+        show(f"episode {episode:,} of at most {most:,}, {counted(steps, 'step')}")
         if film:
             film.take()
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.run_folder import RunFolder, find_weights
 from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
 from bootdqn.networks.ensemble import Ensemble
@@ -33,17 +33,18 @@ class Opened(NamedTuple):
         return q
 
 
-def open_run(path: Path, weights: Path | None = None, *, render_mode: str | None = None) -> Opened:
-    """Open the run in folder `path` with the weights in a file (None: those saved last).
+def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: str | None = None) -> Opened:
+    """Open the run in folder `path` at a snapshot's step, or with the weights in a file (None: those saved last).
 
     Raises:
         UsageError: There is no such run, or no such weights of it.
         CannotBeShownError: The environment has no such render mode.
     """
     config = read_run_config(path)
+    weights = find_weights(path, checkpoint) or RunFolder(path).weights
     environment = make_environment(for_evaluation(config.env), render_mode=render_mode)
     spec = spec_of(environment)
-    return Opened(config, environment, spec, *load_ensemble(weights or RunFolder(path).weights, config, spec))
+    return Opened(config, environment, spec, *load_ensemble(weights, config, spec))
 
 
 def read_run_config(path: Path) -> TrainConfig[Any]:

@@ -83,9 +83,11 @@ def run(
                 return RunOutcome(finished, 0, already_finished=True)
             checkpoints = Checkpoints(folder.checkpoints)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
+            origin = provenance(config.run.threads) | {"environment": settings}
+            origin = origin if loaded is None else read_json_object(folder.provenance)
+            sinks = _open_sinks(config, folder, loaded, origin, tensorboard=tensorboard, wandb=wandb)
             if loaded is None:
-                _begin(folder, checkpoints, config, settings)
-            sinks = _open_sinks(config, folder, loaded, tensorboard=tensorboard, wandb=wandb)
+                _begin(folder, checkpoints, config, origin)
             folder.summary.unlink(missing_ok=True)
             session = Session(
                 config, folder, parts, lock, saving=saving or SavingConfig(), checkpoints=checkpoints, loaded=loaded,
@@ -110,23 +112,29 @@ def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], voi
     return parts
 
 
-def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any], settings: dict[str, Any]) -> None:
+def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any], origin: dict[str, Any]) -> None:
     """Make the folder, which is ours now, ready for the run's first step."""
     _clear(folder, checkpoints)
     write_json_atomically(folder.config, to_flat(config))
-    write_json_atomically(folder.provenance, provenance(config.run.threads) | {"environment": settings})
+    write_json_atomically(folder.provenance, origin)
 
 
 def _open_sinks(
-    config: TrainConfig[Any], folder: RunFolder, loaded: Loaded | None, *, tensorboard: bool, wandb: bool
+    config: TrainConfig[Any],
+    folder: RunFolder,
+    loaded: Loaded | None,
+    origin: dict[str, Any],
+    *,
+    tensorboard: bool,
+    wandb: bool,
 ) -> list[Sink]:
+    """Open them before anything in the folder is touched: where one refuses, a run to be begun again is still there."""
     sinks: list[Sink] = []
-    if tensorboard:
-        with refused_to_open("tensorboard"):
-            sinks.append(TensorBoardSink(folder.tensorboard, loaded.step + 1 if loaded else 0))
     if wandb:
         with refused_to_open("wandb"):
-            sinks.append(WandbSink(folder.path, to_flat(config), _identity(folder)))
+            sinks.append(WandbSink(folder.path, to_flat(config), _identity(folder.path.name, origin)))
+    if tensorboard:
+        sinks.append(TensorBoardSink(folder.tensorboard, loaded.step + 1 if loaded else 0))
     return sinks
 
 
@@ -222,10 +230,9 @@ def _note_resumption(folder: RunFolder, config: TrainConfig[Any], step: int, not
     write_json_atomically(folder.provenance, known)
 
 
-def _identity(folder: RunFolder) -> str:
+def _identity(name: str, origin: dict[str, Any]) -> str:
     """Return what stands for the run, from its first start on, wherever its folder is moved to."""
-    started = read_json_object(folder.provenance).get("started", "")
-    return hashlib.sha256(f"{folder.path.name} {started}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{name} {origin.get('started', '')}".encode()).hexdigest()[:16]
 
 
 def _is_ours(path: Path) -> bool:

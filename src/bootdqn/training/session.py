@@ -1,5 +1,6 @@
 """One process at work on one run: it consumes the rounds of the loop until the goal is met or somebody asks to stop."""
 
+import contextlib
 import time
 import traceback
 from collections import deque
@@ -105,8 +106,9 @@ class Session:
             raise  # the folder is another process's: not a word goes into it
         except TrainingError as error:
             self._lock.check()
-            self._try_to_write(self._run.records.flush)  # what it came to is in the last of them
-            self._try_to_write(self._timing.flush)
+            for file in (self._run.records, self._timing):  # what it came to is in the last of them
+                with contextlib.suppress(OSError):
+                    file.flush()
             message = f"{error}{_place(error)} (step {self._parts.position.step:,})"
             written = self._write_summary(
                 self._summary(status="failed", error=message, traceback=traceback.format_exception(error))

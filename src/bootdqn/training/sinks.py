@@ -76,19 +76,23 @@ class TensorBoardSink:
     name: ClassVar[str] = "TensorBoard"
 
     def __init__(self, folder: Path, first_step: int = 0) -> None:
-        """Write on; what an earlier process of this run wrote from `first_step` on is not shown."""
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer = SummaryWriter(str(folder), purge_step=first_step or None)
+        """Write on, from the first record on; what an earlier process wrote from `first_step` on is not shown."""
+        self._folder, self._first_step = folder, first_step
+        self._writer: Any = None
 
     def write(self, record: dict[str, Any]) -> None:
         """Add the numbers of a record as scalars."""
+        if self._writer is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._writer = SummaryWriter(str(self._folder), purge_step=self._first_step or None)
         for name, value in scalars(record):
             self._writer.add_scalar(name, value, record["step"])
 
     def close(self) -> None:
-        """Flush and close the event file."""
-        self._writer.close()
+        """Flush and close the event file, if there is one."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 class WandbSink:
