@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 EXTRAS ?= dev
-QUICKLY := --quiet --disable-pip-version-check --no-compile  # what is imported is compiled then, most of it never
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test torture check format bench reproduction clean
@@ -17,7 +16,7 @@ install: $(STAMP)  ## set up .venv with everything that demo, test and check nee
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found; say which Python to use: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install $(QUICKLY) -c constraints.txt -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
 demo: $(STAMP)  ## race four strategies on DeepSea and make a page of it (under three minutes)
@@ -40,7 +39,7 @@ format: $(STAMP)  ## format the code and fix what can be fixed
 	$(BIN)/ruff format .
 
 bench: $(STAMP)  ## compare speed with bsuite's agent, side by side (installs the bench extra)
-	$(BIN)/python -m pip install $(QUICKLY) -c constraints.txt -e '.[dev,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	$(BIN)/python benchmarks/deepsea.py
 
 reproduction: $(STAMP)  ## write the numbers and figures of docs/reproduction.md from the runs in results/

@@ -310,8 +310,10 @@ def test_no_runs_are_no_work(tmp_path):
     assert run_all([], tmp_path, workers=4).ended == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("to_everybody", [False, True])
+@pytest.mark.parametrize(
+    ("number", "to_everybody"),
+    [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGHUP, True)],
+)
 def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
     """To the parent alone, or to all processes at once, as Ctrl-C in a terminal and some schedulers do."""
     arguments = ["demo", "--out", str(tmp_path), "--sizes", "30", "--max-episodes", "100000", "--workers", "2"]
