@@ -233,10 +233,11 @@ def test_ctrl_c_ends_the_loop_that_trains_and_the_same_call_goes_on(tmp_path):
     settings = SETTINGS | {"size": 8, "max_episodes": 400}
     program = f"""
 import bootdqn, threading, time, os, signal
-threading.Thread(target=lambda: (time.sleep(0), wait(), os.kill(os.getpid(), signal.SIGINT)), daemon=True).start()
-def wait():
+def interrupt():
     while not os.path.exists({str(tmp_path / "0" / "checkpoints")!r}):
         time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
 for seed in range(2):
     bootdqn.train({settings!r} | {{"seed": seed}}, {str(tmp_path)!r} + f"/{{seed}}")
 """
