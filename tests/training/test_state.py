@@ -4,26 +4,38 @@ import pytest
 import torch
 
 from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.run_folder import RunFolder
 from reference.faults import FUSED, rounds_watched, train
 
 
-@pytest.mark.parametrize("error", [MemoryError("none left"), torch.OutOfMemoryError("CUDA out of memory")], ids=repr)
-def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(tmp_path, monkeypatch, error):
+@pytest.fixture
+def killed(tmp_path, monkeypatch):
+    """The folder of a run that was killed after 100 steps."""
+
     def kill(parts):
         if parts.position.step == 100:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
         train(FUSED, tmp_path / "run")
+    return tmp_path / "run"
 
+
+@pytest.mark.parametrize("error", [MemoryError("none left"), torch.OutOfMemoryError("CUDA out of memory")], ids=repr)
+def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypatch, error):
     def refuse(*_):
         raise error
 
     with monkeypatch.context() as patch:
         patch.setattr("bootdqn.agent.tabular_learner.TabularLearner.set_state", refuse)
         with pytest.raises(type(error)):
-            train(FUSED, tmp_path / "run")
+            train(FUSED, killed)
         error = ValueError("of another size")
         with pytest.raises(DamagedFileError, match="not one of this run: ValueError: of another size"):
-            train(FUSED, tmp_path / "run")
-    assert train(FUSED, tmp_path / "run").exit_code == 0
+            train(FUSED, killed)
+    assert train(FUSED, killed).exit_code == 0
+
+
+def test_a_run_goes_on_without_the_file_about_its_beginning(killed):
+    RunFolder(killed).provenance.unlink()
+    assert train(FUSED, killed).exit_code == 0

@@ -83,8 +83,7 @@ def run(
                 return RunOutcome(finished, 0, already_finished=True)
             checkpoints = Checkpoints(folder.checkpoints)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
-            origin = provenance(config.run.threads) | {"environment": settings}
-            origin = origin if loaded is None else read_json_object(folder.provenance)
+            origin = _origin(folder) if loaded else provenance(config.run.threads) | {"environment": settings}
             sinks = _open_sinks(config, folder, loaded, origin, tensorboard=tensorboard, wandb=wandb)
             if loaded is None:
                 _begin(folder, checkpoints, config, origin)
@@ -211,7 +210,7 @@ def _clear(folder: RunFolder, checkpoints: Checkpoints) -> None:
 
 def _changes_of_own_code(folder: RunFolder) -> list[str]:
     """Return a line for each module of the user's own that is no longer what the run began with."""
-    before = read_json_object(folder.provenance).get("own_code") if folder.provenance.exists() else None
+    before = _origin(folder).get("own_code")
     now = digests()
     return [
         f"{module} has changed since this run began, which is no longer exact"
@@ -222,12 +221,17 @@ def _changes_of_own_code(folder: RunFolder) -> list[str]:
 
 def _note_resumption(folder: RunFolder, config: TrainConfig[Any], step: int, not_exact: list[str]) -> None:
     """Write down that another process took the run up, and whether it could do so exactly."""
-    known = read_json_object(folder.provenance) if folder.provenance.exists() else {}
+    known = _origin(folder)
     entry = {"step": step, "not_exact": not_exact, **provenance(config.run.threads)}
     known["exact"] = known.get("exact", True) and not not_exact
     before = known.get("resumed")
     known["resumed"] = [*(before if isinstance(before, list) else []), entry]
     write_json_atomically(folder.provenance, known)
+
+
+def _origin(folder: RunFolder) -> dict[str, Any]:
+    """Return what was written down when the run began; nothing where somebody has removed it."""
+    return read_json_object(folder.provenance) if folder.provenance.exists() else {}
 
 
 def _identity(name: str, origin: dict[str, Any]) -> str:
