@@ -32,7 +32,7 @@ class Machine:
         self.write("proc/meminfo", f"MemTotal:  99999999 kB\nMemFree: 3 kB\nMemAvailable:  {mebibytes * 1024} kB\n")
 
     def runs_us_in(self, group):
-        self.write("proc/self/cgroup", WITHIN[self.version].format(group))
+        self.write("proc/self/cgroup", WITHIN[self.version].format(f"/{group}"))
 
     def limits(self, group, limit, usage, cache=0):
         limit_name, usage_name, cache_name = NAMES[self.version]
@@ -65,14 +65,14 @@ def test_nothing_is_known_where_no_file_tells(machine):
 
 def test_a_limit_leaves_what_is_not_used_and_the_cache_that_is_not_in_use(machine):
     machine.has(700)
-    machine.runs_us_in("/job/step")
+    machine.runs_us_in("job/step")
     machine.limits("job/step", 500 * MEBIBYTE, usage=300, cache=40)
     assert machine.mebibytes() == 240
 
 
 def test_the_limit_of_a_parent_counts_and_that_of_another_group_does_not(machine):
     machine.has(700)
-    machine.runs_us_in("/job/step/task")
+    machine.runs_us_in("job/step/task")
     machine.limits("job/step", 500 * MEBIBYTE, usage=100)
     machine.limits("job", 600 * MEBIBYTE, usage=350)
     machine.limits("job/other", 1, usage=1)
@@ -81,12 +81,12 @@ def test_the_limit_of_a_parent_counts_and_that_of_another_group_does_not(machine
 
 def test_the_machine_counts_where_it_has_less_than_the_limit_leaves(machine):
     machine.has(70)
-    machine.runs_us_in("/job")
+    machine.runs_us_in("job")
     machine.limits("job", 500 * MEBIBYTE, usage=100)
     assert machine.mebibytes() == 70
 
 
-@pytest.mark.parametrize("group", ["/", "/docker/0123abc"])
+@pytest.mark.parametrize("group", ["", "docker/0123abc"])
 def test_in_a_container_its_own_group_is_the_outermost_one(machine, group):
     machine.has(700)
     machine.runs_us_in(group)
@@ -98,13 +98,13 @@ def test_in_a_container_its_own_group_is_the_outermost_one(machine, group):
 def test_no_limit_is_no_limit(tmp_path, version):
     machine = Machine(tmp_path, version)
     machine.has(700)
-    machine.runs_us_in("/job")
+    machine.runs_us_in("job")
     machine.limits("job", "max" if version == 2 else 9223372036854771712, usage=100)
     assert machine.mebibytes() == 700
 
 
 def test_more_used_than_allowed_leaves_nothing(machine):
-    machine.runs_us_in("/job")
+    machine.runs_us_in("job")
     machine.limits("job", 100 * MEBIBYTE, usage=130)
     assert machine.mebibytes() == 0
 
@@ -112,7 +112,7 @@ def test_more_used_than_allowed_leaves_nothing(machine):
 @pytest.mark.parametrize("missing", ["limit", "usage", "cache"])
 def test_a_file_that_is_missing_is_passed_over(machine, missing):
     machine.has(700)
-    machine.runs_us_in("/job")
+    machine.runs_us_in("job")
     machine.limits("job", 500 * MEBIBYTE, usage=100, cache=20)
     limit, usage, _ = NAMES[machine.version]
     (
@@ -140,7 +140,7 @@ def test_files_that_say_anything_raise_nothing(tmp_path_factory, data):
 
 def with_quota(machine, group, quota, period=100_000):
     if machine.version == 1:
-        machine.write("proc/self/cgroup", f"5:memory:/other\n8:cpu,cpuacct:{group}\n")
+        machine.write("proc/self/cgroup", f"5:memory:/other\n8:cpu,cpuacct:/{group}\n")
         machine.write(f"sys/fs/cgroup/cpu/{group}/cpu.cfs_quota_us", f"{-1 if quota == 'max' else quota}\n")
         machine.write(f"sys/fs/cgroup/cpu/{group}/cpu.cfs_period_us", f"{period}\n")
     else:

@@ -1,0 +1,160 @@
+"""What a sweep will cost, and how many runs it makes at a time: as many as cores and memory hold."""
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootdqn.cli import run_command_line
+from bootdqn.common.errors import UsageError
+from bootdqn.experiments.conduct import _finishing_time, cost_table, runs_at_a_time
+from bootdqn.experiments.cost import Cost, longest_evaluations
+from bootdqn.experiments.plan import deep_sea_race, load_sweep
+from bootdqn.training.config import from_flat, resolve
+from bootdqn.training.estimate import Estimate
+from reference.planned import planned
+
+
+def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.experiments.cost.PROBE_SECONDS", 0.05)
+    arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--dry-run"]
+    assert run_command_line(["sweep", *arguments]) == 0
+    told = capsys.readouterr().out
+    description, changed, count = told.splitlines()[:3]
+    assert description.startswith("The paper's DeepSea study")
+    assert changed == "changed: seed=[0] size=[4]"
+    assert count.startswith("6 runs in ")
+    assert "at most" in told
+    assert "40,000" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
+    cost = Cost(5, 10.0, Estimate(0, 0, 123 * 2**20, 456 * 2**20))
+    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda runs: [cost] * len(runs))
+    (tmp_path / "own.toml").write_text(
+        "[base]\nenvironment = 'deep-sea'\n[axes]\nunscaled_move_cost = [0.0123456789]\ntarget_rate = [0.123456789]\n"
+        "learning_rate = [0.00123456789]\nmask_probability = [0.987654321]\n"
+    )
+    assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    name = str(load_sweep(str(tmp_path / "own.toml")).runs()[0].name)
+    assert len(name) > 80
+    assert all(cell in told for cell in (name, "123 MiB", "456 MiB"))
+    assert max(map(len, told.splitlines())) < 400
+
+
+def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
+    runs = deep_sea_race(["greedy"], [3, 4, 5, 6], num_seeds=1, max_episodes=5).runs()
+    needed = [(2, 700, 10.0), (8, 100, 30.0), (4, 300, 10.0), (1, 500, 25.0)]  # MiB of memory and of disk, seconds
+    found = [Cost(5, seconds, Estimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk, seconds in needed]
+    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda _: found)
+    assert cost_table(runs, tmp_path, workers=2).caption == (
+        "at most 45s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for those under way"
+    )
+    assert cost_table(runs, tmp_path, workers=9).caption.startswith(
+        "at most 30s with 4 at a time, 15 MiB of memory and 1.6 GiB of disk"
+    )
+
+
+def test_a_dry_run_makes_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypatch):
+    runs = deep_sea_race(["greedy"], [3, 4, 5], num_seeds=1, max_episodes=5).runs()
+    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda _: [Cost(5, 10.0, Estimate(0, 0, 6, 0))] * 3)
+    monkeypatch.setattr("bootdqn.experiments.conduct.memory_needed", lambda _: [6] * 3)
+    monkeypatch.setattr("bootdqn.experiments.conduct.available_memory", lambda: 8)
+    monkeypatch.setattr("bootdqn.experiments.conduct.available_cores", lambda: 2)
+    assert cost_table(runs, tmp_path, workers=None).caption.startswith("at most 30s with 1 at a time")
+    too_many = cost_table(runs, tmp_path, workers=2)
+    assert too_many.row_count == 3, "what each needs is told all the same"
+    assert too_many.caption.endswith("choose --workers 1")
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 4))
+def test_runs_are_over_when_a_slow_count_of_workers_says(seconds, workers):
+    """Second by second would be too slow: from one end of a run to the next."""
+    waiting, left, now = list(seconds), [], 0.0
+    while waiting or left:
+        while waiting and len(left) < workers:
+            left.append(waiting.pop(0))
+        shortest = min(left)
+        now += shortest
+        left = [one - shortest for one in left]
+        left.remove(0.0)
+    assert _finishing_time(seconds, workers) == pytest.approx(now)
+
+
+DIVE = {"environment": "deep-sea", "size": 10, "max_episodes": 100}
+PONG = {"environment": "atari", "game": "Pong", "total_frames": 5_000_000, "eval_every_frames": 1_000_000}
+CART = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 90}
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        (DIVE, 0),
+        (DIVE | {"eval_every_frames": 300, "eval_episodes": 4}, 3 * 40),
+        (PONG, 5 * 270_000),
+        (PONG | {"eval_max_steps": 7}, 5 * 7),
+        (CART | {"eval_every_frames": 40, "eval_max_steps": 9}, 2 * 9),
+    ],
+)
+def test_evaluations_cost_their_steps_too(settings, steps):
+    assert longest_evaluations(resolve(from_flat(settings))) == steps
+
+
+def at_a_time(available, sizes, workers, cores=4):
+    """Return how many runs of these sizes are made at a time, given so many MiB."""
+    runs = [planned(f"seed-{seed}", seed=seed) for seed in range(len(sizes))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bootdqn.experiments.conduct.available_memory", lambda: available and available * 2**20)
+        patch.setattr("bootdqn.experiments.conduct.memory_needed", lambda _: [size * 2**20 for size in sizes])
+        patch.setattr("bootdqn.experiments.conduct.available_cores", lambda: cores)
+        return runs_at_a_time(runs, workers)
+
+
+def fitting(available, sizes, workers):
+    """Return how many workers a sweep of runs of these sizes is told to choose, or None if it is not refused."""
+    try:
+        at_a_time(available, sizes, workers)
+    except UsageError as refusal:
+        return int(str(refusal).rpartition("choose --workers ")[2])
+    return None
+
+
+@given(st.integers(1, 60), st.lists(st.integers(0, 30), min_size=1, max_size=7), st.integers(1, 9))
+def test_a_sweep_is_refused_where_some_runs_at_a_time_do_not_fit_and_told_how_many_do(available, sizes, workers):
+    fit_alone = [size for size in sizes if size <= available]
+
+    def always_fit(count):
+        return all(sum(some) <= available for some in itertools.combinations(fit_alone, min(count, len(fit_alone))))
+
+    told = fitting(available, sizes, workers)
+    assert (told is None) == always_fit(workers)
+    assert told is None or (always_fit(told) and not always_fit(told + 1))
+
+
+@pytest.mark.parametrize(
+    ("available", "sizes", "expected"),
+    [(100, [10] * 6, 4), (25, [10] * 6, 2), (10, [10] * 6, 1), (None, [10] * 6, 4), (100, [10] * 2, 2), (5, [10], 1)],
+)
+def test_unless_told_otherwise_a_sweep_makes_as_many_runs_at_a_time_as_cores_and_memory_hold(
+    available, sizes, expected
+):
+    assert at_a_time(available, sizes, workers=None, cores=4) == expected
+
+
+def test_a_sweep_is_not_refused_where_the_memory_is_not_known():
+    assert fitting(None, [10**6, 10**6], workers=2) is None
+
+
+def test_a_sweep_too_large_for_the_memory_is_refused_in_a_line_and_leaves_no_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.experiments.conduct.available_memory", lambda: 2**30)
+    arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--workers", "2"]
+    assert run_command_line(["sweep", *arguments]) == 2
+    assert re.search(
+        r"2 runs at a time need 1\.\d GiB of memory, and 1\.0 GiB are available; choose --workers 1\n",
+        capsys.readouterr().err,
+    )
+    assert not (tmp_path / "out").exists()

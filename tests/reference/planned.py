@@ -1,0 +1,13 @@
+"""Runs of a sweep that are over in a moment."""
+
+from pathlib import PurePosixPath
+
+from bootdqn.experiments.plan import PlannedRun
+from bootdqn.training.config import from_flat
+
+SMALL = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
+
+
+def planned(name, **settings):
+    """Return a run of this name; `settings` are what is different about it."""
+    return PlannedRun(PurePosixPath(name), from_flat(SMALL | settings))
