@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from statistics import mean, median
+from typing import NamedTuple, Self
 
 from matplotlib.figure import Figure
 
 from bootdqn.analysis import atari, deep_sea, ensembles, two_paths
-from bootdqn.analysis.atari import Played
-from bootdqn.analysis.atari_figures import Episode, learning
+from bootdqn.analysis.atari import Played, with_paper_heads
+from bootdqn.analysis.atari_figures import Episode, heads, learning, scores
 from bootdqn.analysis.bsuite_score import score_table
 from bootdqn.analysis.claims import judged
 from bootdqn.analysis.deep_sea import Result
@@ -71,32 +72,62 @@ def measured_ensembles(folder: str) -> list[Measured]:
     return [Measured(**row) for row in rows]
 
 
-EPISODES = (lambda name: episodes_to_solve(deep_sea_results(name)), EPISODES_CAPTION)
-ABLATION = (lambda name: ablation(deep_sea_results(name)), ABLATION_CAPTION)
-FRONTIERS = (lambda name: frontiers(deep_sea_results(name)), FRONTIERS_CAPTION)
-LEARNING = (
-    lambda name: learning_figure(name, "Freeway"),
-    "Freeway, EVOI, K = 10, one seed: each episode of training, each evaluation by vote, and random play.",
-)
-FIGURES: dict[str, tuple[Callable[[str], Figure], str]] = {
-    "deep-sea": EPISODES,
-    "deep-sea-small": EPISODES,
-    "deep-sea-ablation": ABLATION,
-    "deep-sea-sensitivity": ABLATION,
-    "deep-sea-frontier": FRONTIERS,
-    "atari": LEARNING,
-}
+class Drawing(NamedTuple):
+    """A figure of a page."""
+
+    draw: Callable[[str], Figure]
+    """Draws it from the runs of a folder."""
+    alt: str
+    """What it shows, for those who do not see it."""
+    caption: str
+
+    @classmethod
+    def of_episodes(cls, alt: str) -> Self:
+        """Return the figure of episodes to solve DeepSea by the size of the grid."""
+        return cls(lambda name: episodes_to_solve(deep_sea_results(name)), alt, EPISODES_CAPTION)
+
+    @classmethod
+    def of_rows(cls, alt: str) -> Self:
+        """Return the figure of episodes to solve DeepSea with a row for each variant."""
+        return cls(lambda name: ablation(deep_sea_results(name)), alt, ABLATION_CAPTION)
 
 
-ALT = {
-    "deep-sea": "Episodes to solve DeepSea against the size of the grid, the paper's study",
-    "deep-sea-small": "Episodes to solve DeepSea against the size of the grid, five seeds of six strategies",
-    "deep-sea-ablation": "Episodes to solve DeepSea with priors, prioritised replay and votes, a row each",
-    "deep-sea-sensitivity": "Episodes to solve DeepSea under each of our own choices, a row each",
-    "deep-sea-frontier": "Episodes to solve DeepSea up to N = 50, a panel for each strategy",
-    "atari": "Scores on Freeway against frames",
+FIGURES = {
+    ("deep-sea", "figure"): Drawing.of_episodes(
+        "Episodes to solve DeepSea against the size of the grid, the paper's study"
+    ),
+    ("deep-sea-small", "figure"): Drawing.of_episodes(
+        "Episodes to solve DeepSea against the size of the grid, five seeds of six strategies"
+    ),
+    ("deep-sea-ablation", "figure"): Drawing.of_rows(
+        "Episodes to solve DeepSea with priors, prioritised replay and votes, a row each"
+    ),
+    ("deep-sea-sensitivity", "figure"): Drawing.of_rows(
+        "Episodes to solve DeepSea under each of our own choices, a row each"
+    ),
+    ("deep-sea-frontier", "figure"): Drawing(
+        lambda name: frontiers(deep_sea_results(name)),
+        "Episodes to solve DeepSea up to N = 50, a panel for each strategy",
+        FRONTIERS_CAPTION,
+    ),
+    ("atari", "figure"): Drawing(
+        lambda name: learning_figure(name, "Freeway"),
+        "Scores on Freeway against frames",
+        "Freeway, EVOI, K = 10, one seed: each episode of training, each evaluation by vote, and random play.",
+    ),
+    ("atari-alien", "figure"): Drawing(
+        lambda name: scores(said_once(with_paper_heads(atari_runs(name)))[0]),
+        "Scores of BootDQN and EVOI on Alien against frames",
+        "Alien, K = 10: evaluations by vote, mean over seeds. Random play is as the paper has it, and its own maximal "
+        "scores, after two thousand times as many frames, are told at the top.",
+    ),
+    ("atari-alien", "heads-figure"): Drawing(
+        lambda name: heads(said_once(atari_runs(name))[0]),
+        "Scores of EVOI on Alien against frames, for each number of heads",
+        "Alien, EVOI: evaluations by vote for each number of heads, n seeds of each.",
+    ),
 }
-"""What each figure shows, for those who do not see it."""
+"""The figures by the block that they stand in: a folder, and what is wanted of it."""
 
 
 def rewritten(page: str) -> str:
@@ -107,8 +138,8 @@ def rewritten(page: str) -> str:
 def block(found: re.Match[str]) -> str:
     """Return what belongs into one block."""
     folder, what = found["folder"], found["what"]
-    if what == "figure":
-        return f"![{ALT[folder]}](images/reproduction-{folder}.png)\n\n*{FIGURES[folder][1]}*"
+    if drawing := FIGURES.get((folder, what)):
+        return f"![{drawing.alt}](images/{image_of(found)})\n\n*{drawing.caption}*"
     if (folder, what) == ("all", "claims"):
         return claims().to_markdown()
     writers: dict[str, Callable[[str], str]] = {
@@ -232,10 +263,10 @@ def speed(folder: str) -> str:
     """Return frames a second by number of heads and strategy, as `benchmarks/atari.py --json` wrote them."""
     measured = json.loads((RESULTS / folder / "atari.json").read_text(encoding="utf-8"))
     rows, before = [], None
-    for heads, frames in measured["by_heads"].items():
+    for k, frames in measured["by_heads"].items():
         growth = "" if before is None else f"{100 * (before / frames - 1):+.0f} %"
-        papers = f"{RUNTIME_GROWTH[int(heads)]:+d} %" if int(heads) in RUNTIME_GROWTH else ""
-        rows.append((heads, f"{frames:.0f}", growth, papers))
+        papers = f"{RUNTIME_GROWTH[int(k)]:+d} %" if int(k) in RUNTIME_GROWTH else ""
+        rows.append((k, f"{frames:.0f}", growth, papers))
         before = frames
     table = Table("speed", "Speed by K", ("K", "frames/s", "more time than the K before", "the paper"), rows)
     ours, plain = measured["versus"]["ours"], measured["versus"]["plain"]
@@ -296,9 +327,14 @@ def claims() -> Table:
 def figures(page: str) -> Iterator[tuple[Path, bytes]]:
     """Draw the figures that the page shows."""
     for found in BLOCK.finditer(page):
-        if found["what"] == "figure":
-            folder = found["folder"]
-            yield DOCS / f"images/reproduction-{folder}.png", to_png(FIGURES[folder][0](folder))
+        if drawing := FIGURES.get((found["folder"], found["what"])):
+            yield DOCS / "images" / image_of(found), to_png(drawing.draw(found["folder"]))
+
+
+def image_of(found: re.Match[str]) -> str:
+    """Return the name of the image in a block: a folder's own figure is named by the folder alone."""
+    which = found["what"].removesuffix("figure").removesuffix("-")
+    return f"reproduction-{found['folder']}{'-' if which else ''}{which}.png"
 
 
 def main() -> int:

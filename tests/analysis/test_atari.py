@@ -136,6 +136,27 @@ def test_a_band_is_shaded_from_three_seeds_on(tmp_path, seeds, bands):
     assert sum(isinstance(one, FillBetweenPolyCollection) for one in axes.collections) == bands
 
 
+def test_the_papers_scores_of_the_algorithms_drawn_are_marked_or_told_where_they_are_far_above(tmp_path):
+    """Of Hero the paper has 21,537 for BootDQN, 28,309 for Gain and 28,539.3 for EVOI."""
+    write_atari(tmp_path / "greedy", strategy="greedy", scores=(1_000.0, 12_000.0))
+    write_atari(tmp_path / "gain", strategy="gain", scores=(1_000.0, 13_000.0))
+    write_atari(tmp_path / "another", strategy="gain", num_heads=3, scores=(1_000.0, 11_000.0))
+    write_atari(tmp_path / "ours", strategy="vote", scores=(1_000.0, 12_500.0))
+    figure = atari_figures.scores(read(tmp_path)[0])
+    (axes,) = figure.axes
+    assert [line.get_ydata().tolist() for line in axes.lines if line.get_marker() == "<"] == [[21_537.0]]
+    assert [text.get_text() for text in axes.texts] == ["random", "↑ 28,309.0 in the paper"]
+    assert "the paper's maximal score" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("game", ["Alien", "Pong"])
+def test_nothing_is_marked_where_the_paper_has_no_score_within_sight(tmp_path, game):
+    write_atari(tmp_path / "run", game=game, scores=(1.0, 2.0))
+    figure = atari_figures.scores(read(tmp_path)[0])
+    assert all(line.get_marker() != "<" for line in figure.axes[0].lines)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["BootDQN-EVOI"]
+
+
 def test_one_run_is_drawn_as_it_was(tmp_path):
     write_atari(tmp_path / "run", scores=(0.0, 20.0), every=100_000)
     (played,), _ = read(tmp_path)

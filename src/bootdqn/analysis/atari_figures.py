@@ -1,6 +1,6 @@
 """The paper's Atari figures: scores and vote diversity against frames, and scores for several K."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import matplotlib as mpl
@@ -20,6 +20,11 @@ from bootdqn.common.variants import Look, looks
 INSET_FRAMES = 5e6
 CROWDED = 0.25
 """Final means closer together than this fraction of the axis call for an inset."""
+FEW = 10
+"""Evaluations of a curve that are each marked."""
+WITHIN_SIGHT = 2.0
+"""How many times our highest score the paper's may be and still share the axis: beyond, our curves would be flat."""
+PAPERS_SCORES = "The paper's maximal scores are marked at the right edge, or told where they are far above."
 LONG = 40
 """Letters of a label that has no room beside others."""
 HEAD_COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
@@ -123,7 +128,8 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
             for runs, look in cells:
                 labels[look.label] = _line(axes, runs, measure, look)
             if measure is None:
-                _reference_lines(axes, game)
+                _random_play(axes, game)
+                labels |= _papers_scores(axes, game, cells)
                 _inset_where_crowded(axes, cells)
             axes.set_title(paper.title_of(game))
             _label(axes, label)
@@ -141,18 +147,42 @@ def _line(axes: Axes, runs: list[Played], measure: str | None, look: Look) -> Li
     mean = values.mean(axis=0)
     if ends := intervals_of_means(values):
         band(axes, frames / 1e6, *ends, look.colour)
-    marker = look.marker if len(frames) == 1 else None
+    marker = look.marker if len(frames) <= FEW else None
     (line,) = axes.plot(frames / 1e6, mean, color=look.colour, label=look.label, linewidth=1.8, marker=marker,
                         linestyle=look.line)  # fmt: skip
     return line
 
 
-def _reference_lines(axes: Axes, game: str) -> None:
+def _random_play(axes: Axes, game: str) -> None:
     """Mark what a random player scores, where the paper says it."""
     if game in paper.RANDOM_SCORE:
         axes.axhline(paper.RANDOM_SCORE[game], color="black", linewidth=0.8, linestyle=":")
         axes.annotate("random", (1.0, paper.RANDOM_SCORE[game]), xycoords=("axes fraction", "data"), ha="right",
                       va="bottom", fontsize=8)  # fmt: skip
+
+
+def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[list[Played], Look]]) -> dict[str, Line2D]:
+    """Mark the paper's maximal scores of the algorithms that are drawn, or tell those that are far above.
+
+    Returns:
+        What the legend says of the marks, if there are any.
+    """
+    colours: dict[str, str] = {}
+    for runs, look in cells:
+        colours.setdefault(runs[0].variant.strategy, look.colour)
+    printed = {strategy: paper.MAXIMAL_SCORE.get(game, {}).get(strategy) for strategy in colours}
+    known = {strategy: score for strategy, score in printed.items() if score is not None}
+    limit = WITHIN_SIGHT * axes.get_ylim()[1]
+    far_above = [strategy for strategy, score in known.items() if score > limit]
+    for number, strategy in enumerate(far_above):
+        text = f"↑ {known[strategy]:,.1f} in the paper"
+        axes.text(0.02, 0.97 - 0.07 * number, text, transform=axes.transAxes, va="top", fontsize=8,
+                  color=colours[strategy])  # fmt: skip
+    for strategy in known.keys() - far_above:
+        axes.plot([1.0], [known[strategy]], transform=axes.get_yaxis_transform(), marker="<", markersize=7,
+                  linestyle="none", color=colours[strategy], clip_on=False)  # fmt: skip
+    mark = Line2D([], [], marker="<", linestyle="none", color="#666666")
+    return {"the paper's maximal score": mark} if len(far_above) < len(known) else {}
 
 
 def _inset_where_crowded(axes: Axes, cells: list[tuple[list[Played], Look]]) -> None:
@@ -171,5 +201,6 @@ def _inset_where_crowded(axes: Axes, cells: list[tuple[list[Played], Look]]) -> 
 
 
 def _label(axes: Axes, label: str) -> None:
+    axes.set_xlim(left=0)
     axes.set_xlabel("frames (millions)")
     axes.set_ylabel(label)

@@ -188,7 +188,11 @@ def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) ->
     )
     parts = [
         _sentence(aside),
-        content.figure("atari-scores", atari_figures.scores(runs), f"Evaluation score against frames. {caption}"),
+        content.figure(
+            "atari-scores",
+            atari_figures.scores(runs),
+            f"Evaluation score against frames. {caption} {atari_figures.PAPERS_SCORES}",
+        ),
         content.table(atari.maximal_scores(runs)),
         content.table(normalised := atari.normalised_scores(runs)),
     ]
