@@ -1,4 +1,6 @@
-"""The judges of the paper's claims about DeepSea: intervals decide, and what the cap hides is left open."""
+"""The judges of the paper's claims about DeepSea: exact rank tests decide, and few seeds leave it open."""
+
+import itertools
 
 import pytest
 from hypothesis import given
@@ -6,10 +8,12 @@ from hypothesis import strategies as st
 
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
+from bootdqn.analysis.statistics import can_differ, rank_test
 from bootdqn.common.variants import Variant
 from reference.verdicts import verdicts
 
 GAIN_IN_DEEP_SEA = "Gain beats the baselines on DeepSea."
+SCALES_BEST = "EVOI (sum) scales best on DeepSea: it beats Gain, too."
 PRIORITISED = "Both methods would benefit from prioritised replay."
 SAYS = "what these runs say"
 
@@ -25,57 +29,84 @@ def race(cap=1000, claim=GAIN_IN_DEEP_SEA, **solved):
 
 
 def around(mean):
-    return [mean - 10, mean, mean + 10]
+    return [mean - 20, mean - 10, mean, mean + 10, mean + 20]
 
 
-def test_means_in_an_order_decide_nothing_where_intervals_overlap():
-    assert race(gain=around(101), greedy=around(99), ucb=around(100)) == (OPEN, "the intervals overlap")
-    assert race(gain=around(101), greedy=around(500), ucb=around(100)) == (OPEN, "the intervals overlap")
+NONE_SOLVED = [None] * 5
+
+
+def wins(ours, theirs):
+    """How often one of ours is lower than one of theirs; a tie counts half."""
+    return sum((a < b) + 0.5 * (a == b) for a, b in itertools.product(ours, theirs))
+
+
+def chance(ours, theirs):
+    """Of all ways to deal the values to two groups, the share that is as far to one side or further, twice."""
+    values = [*ours, *theirs]
+    dealt = [
+        wins([values[n] for n in chosen], [value for n, value in enumerate(values) if n not in chosen])
+        for chosen in itertools.combinations(range(len(values)), len(ours))
+    ]
+    found = wins(ours, theirs)
+    tails = sum(one <= found for one in dealt), sum(one >= found for one in dealt)
+    return min(1.0, 2 * min(tails) / len(dealt))
+
+
+few_values = st.lists(st.integers(0, 6), min_size=2, max_size=5)
+
+
+@given(few_values, few_values)
+def test_the_rank_test_tries_every_way_to_deal_the_values(ours, theirs):
+    lower, found = rank_test(ours, theirs)
+    assert found == pytest.approx(chance(ours, theirs))
+    assert lower == (wins(ours, theirs) > len(ours) * len(theirs) / 2)
+
+
+def test_a_single_run_says_nothing():
+    assert rank_test([1], [2, 3, 4, 5, 6, 7, 8]) == (False, 1.0)
+    assert race(gain=[1], greedy=around(500), ucb=around(500))[0] == OPEN
+
+
+@given(st.integers(2, 6), st.integers(2, 6))
+def test_seeds_are_enough_where_the_clearest_order_would_be_told_apart(ours, theirs):
+    clearest = chance(range(ours), range(10, 10 + theirs))
+    assert can_differ(ours, theirs, level=0.05) == (clearest < 0.05)
+
+
+def test_means_in_an_order_decide_nothing_where_the_runs_are_mixed():
+    assert race(gain=around(101), greedy=around(99), ucb=around(100))[0] == OPEN
+    assert race(gain=around(101), greedy=around(500), ucb=around(100))[0] == OPEN
+    assert race(gain=around(101), greedy=around(500), ucb=around(500))[0] == SUPPORTED
 
 
 def test_one_baseline_that_is_better_contradicts():
     assert race(gain=around(510), greedy=around(99), ucb=around(898))[0] == CONTRADICTED
-    assert race(gain=[None] * 3, greedy=around(99), ucb=[None] * 3)[0] == CONTRADICTED
-    assert race(gain=[600, 700, None], greedy=around(99), ucb=around(650))[0] == CONTRADICTED
+    assert race(gain=NONE_SOLVED, greedy=around(99), ucb=NONE_SOLVED)[0] == CONTRADICTED
+    assert race(gain=[600, 700, None], greedy=around(99), ucb=around(650))[0] == OPEN, "p = 0.036, of two rivals"
 
 
-def test_runs_that_reached_the_cap_leave_open_what_lies_beyond_it():
-    cap = "runs that reached the cap leave it open"
-    assert race(gain=around(900), greedy=[100] * 9 + [None], ucb=[None] * 3) == (OPEN, cap)
-    assert race(gain=[100] * 9 + [None], greedy=around(900), ucb=around(800)) == (OPEN, cap)
+def test_a_run_that_was_not_solved_is_slower_than_one_solved_at_the_cap_and_level_with_another():
+    """Four of five solved against none of five: the fifth may be any of six, on either side, in 252 ways to deal."""
+    solved_late = [1000] * 4 + [None]
+    assert chance([0, 0, 0, 0, 1], [1] * 5) == pytest.approx(2 * 6 / 252)
+    assert race(gain=solved_late, greedy=NONE_SOLVED, ucb=NONE_SOLVED)[0] == SUPPORTED
+    assert race(gain=[1000] * 3 + [None] * 2, greedy=NONE_SOLVED, ucb=NONE_SOLVED)[0] == OPEN
+    assert race(gain=NONE_SOLVED, greedy=NONE_SOLVED, ucb=NONE_SOLVED) == (OPEN, "seeds: 5, the paper 15")
 
 
-points = st.integers(1, 5)
-
-
-@given(points, points, points, st.booleans(), st.booleans(), st.booleans())
-def test_cells_without_spread_are_judged_by_their_one_value(ours, one, other, unsolved, one_unsolved, other_unsolved):
-    """Results that are all equal have no interval; an unsolved cell stands at the cap of 5, or beyond."""
-    mine, rivals = (
-        (5 if unsolved else ours),
-        [(5 if u else v, u) for v, u in ((one, one_unsolved), (other, other_unsolved))],
-    )
-    if not unsolved and all(mine < value for value, _ in rivals):
-        expected = SUPPORTED
-    elif any(value < mine and not capped for value, capped in rivals):
-        expected = CONTRADICTED
-    else:
-        expected = OPEN
-    values = (("gain", ours, unsolved), ("greedy", one, one_unsolved), ("ucb", other, other_unsolved))
-    found, why = race(cap=5, **{name: [None if capped else value] * 3 for name, value, capped in values})
+@pytest.mark.parametrize(("seeds", "expected"), [(2, OPEN), (3, OPEN), (4, SUPPORTED)])
+def test_three_seeds_of_each_decide_nothing(seeds, expected):
+    found, _ = race(gain=[1] * seeds, greedy=[900] * seeds, ucb=[900] * seeds)
     assert found == expected
-    assert (why == "the intervals overlap") == (expected == OPEN and any(value == mine for value, _ in rivals))
 
 
 def test_evoi_scales_best_only_if_it_is_ahead_of_gain_as_well():
-    claim, baselines = (
-        "EVOI (sum) scales best on DeepSea: it beats Gain, too.",
-        {"greedy": [None] * 3, "ucb": [None] * 3},
-    )
+    claim = SCALES_BEST
+    baselines = {"greedy": NONE_SOLVED, "ucb": NONE_SOLVED}
     assert race(claim=claim, evoi=around(300), gain=around(500), **baselines)[0] == SUPPORTED
     assert race(claim=claim, evoi=around(500), gain=around(300), **baselines)[0] == CONTRADICTED
-    assert race(claim=claim, evoi=around(300), gain=around(305), **baselines) == (OPEN, "the intervals overlap")
-    assert race(claim=claim, evoi=around(300), **baselines)[0] == OPEN
+    assert race(claim=claim, evoi=around(300), gain=around(305), **baselines)[0] == OPEN
+    assert race(claim=claim, evoi=around(300), **baselines)[0] == OPEN, "Gain was not run"
 
 
 def solved(strategy, size, episodes, cap=1000, **settings):
@@ -90,13 +121,36 @@ def of_all(size, gain, greedy, ucb, cap=1000):
 
 
 def test_smaller_grids_are_told_each_by_itself_and_do_not_decide():
-    ahead = of_all(20, around(100), around(500), [None] * 3)
+    ahead = of_all(20, around(100), around(500), NONE_SOLVED)
     behind, level = of_all(10, around(500), around(100), around(100)), of_all(5, *[around(100)] * 3)
     too_few = of_all(15, [9], [900], [900])
     found = verdicts(Evidence.among(ahead + behind + level + too_few, []))[GAIN_IN_DEEP_SEA]
     assert found["here"] == SUPPORTED
     assert found[SAYS].endswith(". On smaller grids it does not hold at N = 10, it is open at N = 5")
     assert "smaller" not in verdicts(Evidence.among(ahead, []))[GAIN_IN_DEEP_SEA][SAYS]
+
+
+def test_the_largest_size_decides_and_not_the_largest_cap():
+    large = of_all(30, around(100), around(500), around(500))
+    small = of_all(5, *[around(100)] * 3, cap=100_000)
+    found = verdicts(Evidence.among(large + small, []))[GAIN_IN_DEEP_SEA]
+    assert found["here"] == SUPPORTED
+    assert found[SAYS].startswith("N = 30, cap 1,000: ")
+    assert found[SAYS].endswith(". On smaller grids it is open at N = 5")
+
+
+def test_a_rival_that_is_ahead_on_a_larger_grid_contradicts_whether_or_not_the_others_were_run_there():
+    at_30 = of_all(30, around(500), *[around(900)] * 2) + solved("evoi:reduce=sum", 30, around(100))
+    at_40 = solved("gain", 40, around(300)) + solved("evoi:reduce=sum", 40, NONE_SOLVED)
+    found = verdicts(Evidence.among(at_30 + at_40, []))[SCALES_BEST]
+    assert found["here"] == CONTRADICTED
+    assert found[SAYS] == (
+        "N = 40 (the paper goes to N = 30), cap 1,000: BootDQN-EVOI ≥ 1,000 episodes (0/5 solved), BootDQN-Gain 300 "
+        "episodes (5/5 solved); p = 0.008; seeds: 5, the paper 15. On smaller grids it holds at N = 30"
+    )
+    the_other_way = solved("gain", 40, NONE_SOLVED) + solved("evoi:reduce=sum", 40, around(300))
+    found = verdicts(Evidence.among(at_30 + the_other_way, []))[SCALES_BEST]
+    assert (found["here"], found[SAYS][:7]) == (SUPPORTED, "N = 30,"), "BootDQN and UCB were not run at N = 40"
 
 
 def test_a_smaller_grid_is_judged_by_the_largest_cap_that_has_enough_seeds():
@@ -120,18 +174,18 @@ def prioritised(gain, evoi):
         (around(900), around(900), CONTRADICTED),
         (around(100), around(900), MIXED),
         (around(100), around(505), OPEN),
-        (around(900), [None] * 3, CONTRADICTED),
-        (around(100), [100, 110, None], OPEN),
+        (around(900), NONE_SOLVED, CONTRADICTED),
+        (around(100), [100, 110, 120, None, None], OPEN),
     ],
 )
-def test_a_setting_helps_where_every_interval_is_below_the_one_without(gain, evoi, expected):
+def test_a_setting_helps_where_the_test_tells_every_pair_apart(gain, evoi, expected):
     assert prioritised(gain, evoi)["here"] == expected
 
 
 def test_what_a_setting_does_is_told_for_each_pair():
     assert prioritised(around(900), around(505))[SAYS] == (
         "N = 10, BootDQN-Gain: 900 instead of 500 episodes; N = 20, BootDQN-EVOI: 505 instead of 500 episodes; "
-        "intervals apart in 1 of 2"
+        "p < 0.05 in 1 of 2"
     )
 
 

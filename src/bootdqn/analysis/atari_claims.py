@@ -20,7 +20,7 @@ from bootdqn.analysis.atari import (
     of,
 )
 from bootdqn.analysis.atari_heads import by_heads, speeds_of
-from bootdqn.analysis.evidence import CONTRADICTED, ENOUGH_SEEDS, OPEN, SUPPORTED, Evidence, Verdict
+from bootdqn.analysis.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Verdict
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.common.algorithms import on_atari
 from bootdqn.common.variants import Variant
@@ -197,7 +197,7 @@ def more_heads_are_better(evidence: Evidence) -> Verdict:
     frames, seeds = min(run.frames[-1] for run in runs), min(map(len, groups.values()))
     told = ", ".join(f"K = {k}: {mean:,.1f}" for k, mean in means.items())
     says = f"{told}; {counted(seeds, 'seed')} of {frames_of(runs)} frames, the paper {paper.HEADS_FRAMES / 1e6:.0f}M"
-    if frames < paper.HEADS_FRAMES or seeds < ENOUGH_SEEDS or not set(paper.RUNTIME_MINUTES) <= set(groups):
+    if frames < paper.HEADS_FRAMES or seeds < paper.SEEDS or not set(paper.RUNTIME_MINUTES) <= set(groups):
         return Verdict(OPEN, says, "runtime and score by K")
     rising = all(fewer < more for fewer, more in pairwise(means.values()))
     return Verdict(SUPPORTED if rising else CONTRADICTED, says, "runtime and score by K")

@@ -17,7 +17,6 @@ from bootdqn.analysis.deep_sea_claims import beats, helps
 from bootdqn.analysis.ensemble_claims import gain_is_sparser, rare_states_are_disputed
 from bootdqn.analysis.evidence import Evidence, Verdict
 from bootdqn.analysis.tables import Table
-from bootdqn.analysis.two_paths_claims import explorers_find_the_long_path
 
 DEEP_SEA_EVOI = "evoi:reduce=sum"
 
@@ -101,11 +100,6 @@ CLAIMS = (
     Claim("Gain takes about as long as EVOI at K = 10.", "no number", evoi_is_slower_than("gain")),
     Claim("Gain is sparser than EVOI, which is denser but lower.", "shown at one state", gain_is_sparser),
     Claim("Heads disagree more in rare states.", "said, not shown", rare_states_are_disputed),
-    Claim(
-        "Of two paths, a greedy learner keeps to the short one; one that explores efficiently finds the long one.",
-        "an example, not run",
-        explorers_find_the_long_path,
-    ),
     Claim(
         "Both methods would benefit from prioritised replay.",
         "suggested for future work",

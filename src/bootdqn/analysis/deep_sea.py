@@ -167,7 +167,7 @@ def table(results: list[Result], name: str = "deep-sea") -> Table:
         "A run is solved at the first episode at which fewer than 90 % of its episodes so far were bad and at least 10 "
         "were good: bsuite's rule with a minimum. bsuite's own has none. A run that did not solve it counts with its "
         "cap, so a mean marked ≥ is a lower bound, and so is the lower end of its interval; an upper one is not known. "
-        "The interval is a percentile bootstrap over seeds, from three on; of three it is little more than their range."
+        "The interval is a percentile bootstrap over seeds, from three on; that of three is their range."
     )
     return Table(name, "Episodes to solve DeepSea", COLUMNS, rows, note, text_columns=("algorithm", "each seed"))
 

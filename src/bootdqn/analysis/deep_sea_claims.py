@@ -1,33 +1,36 @@
 """Judges of the paper's claims about DeepSea."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bootdqn.analysis.deep_sea import Cell, by_cap, cells
-from bootdqn.analysis.evidence import CONTRADICTED, ENOUGH_SEEDS, MIXED, OPEN, SUPPORTED, Evidence, Verdict
+from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
+from bootdqn.analysis.paper import DEEP_SEA_SEEDS, LARGEST_DEEP_SEA
+from bootdqn.analysis.statistics import can_differ, rank_test
 from bootdqn.common.variants import Variant, label
-from bootdqn.common.written import counted
+
+LEVEL = 0.05
+"""Of the tests: how often chance alone may decide."""
 
 
 def beats(strategy: str, rivals: tuple[str, ...] = ("greedy", "ucb")) -> Callable[[Evidence], Verdict]:
-    """Judge if a strategy needs fewer episodes than its rivals, at the largest size with enough seeds.
+    """Judge if a strategy needs fewer episodes than its rivals, at the largest size whose seeds can decide it.
 
-    Where no size has enough, it is left open at the largest. Runs with different caps are never taken together; those
-    with the largest cap are asked first. One rival that is better contradicts it. How it is at the smaller sizes that
-    have enough seeds is said, and does not count.
+    It does where a rank test tells it from each of them. One rival that is better contradicts it, at any size that
+    is not smaller than the largest at which all were run, whichever of the others were run there. Runs with different
+    caps are never taken together; at each size those with the largest cap are asked first. How it is at the smaller
+    sizes is said, and does not count.
     """
-    names = (strategy, *rivals)
 
     def judge(evidence: Evidence) -> Verdict:
-        races = [
-            (cap, race) for cap, results in by_cap(evidence.deep_sea).items() for race in _races(cells(results), names)
-        ]
-        if not races:
+        races = _races(evidence, strategy, rivals)
+        decisive = [race for race in races if race.can_decide and (race.complete or race.status == CONTRADICTED)]
+        told = decisive or [race for race in races if race.complete][:1]
+        if not told:
             return Verdict(OPEN, "no DeepSea runs of all of them at one size")
-        enough = [(cap, race) for cap, race in races if _seeds_of(race) >= ENOUGH_SEEDS]
-        (cap, race), *others = enough or races[:1]
-        verdict = _judge_race(cap, race)
-        return verdict._replace(says=verdict.says + _at_smaller_sizes(race[0].size, others))
+        largest, *smaller = told
+        return Verdict(largest.status, largest.says + _at_smaller_sizes(largest.size, smaller), "episodes to solve")
 
     return judge
 
@@ -38,10 +41,11 @@ def helps(setting: str, value: Any, strategies: tuple[str, ...]) -> Callable[[Ev
     def judge(evidence: Evidence) -> Verdict:
         pairs: dict[tuple[int, str], tuple[Cell, Cell]] = {}
         for results in by_cap(evidence.deep_sea_of_any_settings).values():
-            found = {(cell.size, cell.variant): cell for cell in cells(results) if len(cell.results) >= ENOUGH_SEEDS}
+            found = {(cell.size, cell.variant): cell for cell in cells(results)}
             for (size, variant), cell in found.items():
                 changed = found.get((size, Variant(variant.strategy, ((setting, value),))))
-                if variant.strategy in strategies and not variant.settings and changed is not None:
+                compared = changed is not None and can_differ(len(cell.results), len(changed.results), LEVEL)
+                if changed is not None and compared and variant.strategy in strategies and not variant.settings:
                     pairs.setdefault((size, variant.strategy), (cell, changed))
         if not pairs:
             return Verdict(OPEN, "no DeepSea runs with and without it")
@@ -50,62 +54,93 @@ def helps(setting: str, value: Any, strategies: tuple[str, ...]) -> Callable[[Ev
     return judge
 
 
-def _judge_pairs(pairs: list[tuple[Cell, Cell]]) -> Verdict:
-    """Judge by cells without and with a change: supported or contradicted where all intervals are apart, one way."""
-    told = "; ".join(
-        f"N = {plain.size}, {label(plain.variant)}: {_episodes(changed)} instead of {_episodes(plain)} episodes"
-        for plain, changed in pairs
-    )
-    better = sum(_below(changed, plain) and not changed.censored for plain, changed in pairs)
-    worse = sum(_below(plain, changed) and not plain.censored for plain, changed in pairs)
-    says = f"{told}; intervals apart in {better + worse or 'none'} of {len(pairs)}"
-    if better and worse:
-        return Verdict(MIXED, says, "episodes to solve")
-    status = SUPPORTED if better == len(pairs) else CONTRADICTED if worse == len(pairs) else OPEN
-    return Verdict(status, says, "episodes to solve")
+@dataclass(frozen=True)
+class _Race:
+    """The runs of a strategy and of those of its rivals that were run at the same size, with the same cap."""
+
+    ours: Cell
+    theirs: tuple[Cell, ...]
+    cap: int
+    asked: int
+    """How many rivals the claim is about."""
+
+    @property
+    def size(self) -> int:
+        return self.ours.size
+
+    @property
+    def complete(self) -> bool:
+        return len(self.theirs) == self.asked
+
+    @property
+    def can_decide(self) -> bool:
+        """Whether there are seeds enough for the test to tell ours from any of theirs."""
+        return all(can_differ(len(self.ours.results), len(rival.results), LEVEL) for rival in self.theirs)
+
+    @property
+    def status(self) -> str:
+        """The verdict. Of several rivals any may contradict, so each has its share of the level."""
+        tests = [_compared(self.ours, rival) for rival in self.theirs]
+        if any(not fewer and chance < LEVEL / self.asked for fewer, chance in tests):
+            return CONTRADICTED
+        return SUPPORTED if self.complete and all(fewer and chance < LEVEL for fewer, chance in tests) else OPEN
+
+    @property
+    def says(self) -> str:
+        """The episodes of each, and how likely so large a difference from each rival is by chance."""
+        chances = ", ".join(f"{_compared(self.ours, rival)[1]:.3f}" for rival in self.theirs)
+        beyond = f" (the paper goes to N = {LARGEST_DEEP_SEA})" if self.size > LARGEST_DEEP_SEA else ""
+        few = "" if self.can_decide else ", seeds are too few to decide"
+        seeds = min(len(cell.results) for cell in (self.ours, *self.theirs))
+        fewer = f"; seeds: {seeds}, the paper {DEEP_SEA_SEEDS}" if seeds < DEEP_SEA_SEEDS else ""
+        told = ", ".join(map(_said, (self.ours, *self.theirs)))
+        return f"N = {self.size}{beyond}, cap {self.cap:,}: {told}; p = {chances}{few}{fewer}"
 
 
-def _at_smaller_sizes(size: int, races: list[tuple[int, tuple[Cell, ...]]]) -> str:
+def _races(evidence: Evidence, strategy: str, rivals: Sequence[str]) -> list[_Race]:
+    """Return the races that at least one rival takes part in, the largest size first, then the largest cap."""
+    races = []
+    for cap, results in by_cap(evidence.deep_sea).items():
+        by_place = {(cell.size, cell.variant.strategy): cell for cell in cells(results)}
+        for size in {size for size, name in by_place if name == strategy}:
+            theirs = tuple(by_place[size, rival] for rival in rivals if (size, rival) in by_place)
+            if theirs:
+                races.append(_Race(by_place[size, strategy], theirs, cap, len(rivals)))
+    return sorted(races, key=lambda race: (race.size, race.cap), reverse=True)
+
+
+def _at_smaller_sizes(size: int, races: list[_Race]) -> str:
     """Say how each smaller size was judged, by the race with the largest cap."""
     judged: dict[int, str] = {}
-    for cap, race in races:
-        if race[0].size < size:
-            judged.setdefault(race[0].size, _judge_race(cap, race).status)
+    for race in races:
+        if race.size < size:
+            judged.setdefault(race.size, race.status)
     held = {status: [n for n in sorted(judged) if judged[n] == status] for status in (SUPPORTED, CONTRADICTED, OPEN)}
     words = {SUPPORTED: "it holds", CONTRADICTED: "it does not hold", OPEN: "it is open"}
     told = [f"{words[status]} at N = {', '.join(map(str, sizes))}" for status, sizes in held.items() if sizes]
     return f". On smaller grids {', '.join(told)}" if told else ""
 
 
-def _races(groups: list[Cell], names: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
-    """Yield the cells of the named strategies at each size that all of them were run at, the largest first."""
-    by_place = {(cell.size, cell.variant.strategy): cell for cell in groups}
-    for size in sorted({cell.size for cell in groups}, reverse=True):
-        if all((size, name) in by_place for name in names):
-            yield tuple(by_place[size, name] for name in names)
+def _judge_pairs(pairs: list[tuple[Cell, Cell]]) -> Verdict:
+    """Judge by cells without and with a change: supported or contradicted where the test decides all, one way."""
+    told = "; ".join(
+        f"N = {plain.size}, {label(plain.variant)}: {_episodes(changed)} instead of {_episodes(plain)} episodes"
+        for plain, changed in pairs
+    )
+    decided = [fewer for fewer, chance in (_compared(changed, plain) for plain, changed in pairs) if chance < LEVEL]
+    says = f"{told}; p < {LEVEL:g} in {len(decided) or 'none'} of {len(pairs)}"
+    if len(set(decided)) > 1:
+        return Verdict(MIXED, says, "episodes to solve")
+    status = OPEN if len(decided) < len(pairs) else SUPPORTED if decided[0] else CONTRADICTED
+    return Verdict(status, says, "episodes to solve")
 
 
-def _seeds_of(race: tuple[Cell, ...]) -> int:
-    return min(len(cell.results) for cell in race)
+def _compared(one: Cell, other: Cell) -> tuple[bool, float]:
+    """Return whether one needs fewer episodes than another, and how likely so large a difference is by chance.
 
-
-def _judge_race(cap: int, race: tuple[Cell, ...]) -> Verdict:
-    ours, *theirs = race
-    says, seeds = f"N = {ours.size}, cap {cap:,}: " + ", ".join(map(_said, race)), _seeds_of(race)
-    if seeds < ENOUGH_SEEDS:
-        return Verdict(OPEN, f"{says}; seeds are too few: {seeds}", "episodes to solve")
-    if all(_below(ours, rival) for rival in theirs) and not ours.censored:
-        return Verdict(SUPPORTED, says + _fewer(seeds, 15), "episodes to solve")
-    if any(_below(rival, ours) and not rival.censored for rival in theirs):
-        return Verdict(CONTRADICTED, says + _fewer(seeds, 15), "episodes to solve")
-    overlap = any(not _below(ours, rival) and not _below(rival, ours) for rival in theirs)
-    why = "the intervals overlap" if overlap else "runs that reached the cap leave it open"
-    return Verdict(OPEN, f"{says}; {why}", "episodes to solve")
-
-
-def _below(one: Cell, other: Cell) -> bool:
-    """Whether one interval ends before the other begins; that of equal values is the value."""
-    return (one.interval or (one.mean, one.mean))[1] < (other.interval or (other.mean, other.mean))[0]
+    A run that was not solved before the cap is level with others that were not, and slower than all that were.
+    """
+    return rank_test(*([run.solved_at_strict or run.cap + 1 for run in cell.results] for cell in (one, other)))
 
 
 def _said(cell: Cell) -> str:
@@ -114,7 +149,3 @@ def _said(cell: Cell) -> str:
 
 def _episodes(cell: Cell) -> str:
     return f"{'≥ ' if cell.censored else ''}{cell.mean:,.0f}"
-
-
-def _fewer(ours: int, theirs: int) -> str:
-    return f"; {counted(ours, 'seed')}, the paper {theirs}" if ours < theirs else ""

@@ -7,10 +7,8 @@ from typing import NamedTuple
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.ensembles import Measured
-from bootdqn.analysis.two_paths import Search
 
 SUPPORTED, CONTRADICTED, MIXED, OPEN = "supported", "contradicted", "mixed", "not enough evidence"
-ENOUGH_SEEDS = 3
 
 
 class Verdict(NamedTuple):
@@ -33,8 +31,6 @@ class Evidence:
     ensembles: list[Measured] = field(default_factory=list)
     """Looked into while they learned."""
     deep_sea_of_any_settings: list[Result] = field(default_factory=list)
-    searches: list[Search] = field(default_factory=list)
-    """For the long path of the paper's opening example."""
 
     @classmethod
     def among(
@@ -42,7 +38,6 @@ class Evidence:
         deep_sea: list[Result],
         atari: list[Played],
         ensembles: Iterable[Measured] = (),
-        searches: Iterable[Search] = (),
     ) -> "Evidence":
         """Return the runs that have the paper's settings, among others."""
         return cls(
@@ -51,5 +46,4 @@ class Evidence:
             [run for run in atari if not run.variant.without("num_heads").settings],
             list(ensembles),
             deep_sea,
-            list(searches),
         )

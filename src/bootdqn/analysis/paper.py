@@ -5,6 +5,7 @@ TITLES = {"PrivateEye": "Private Eye"}
 ORIGINAL = "original"
 """BootDQN*, the scores that Osband et al. (2016) reported."""
 FRAMES, SEEDS = 200_000_000, 3
+DEEP_SEA_SEEDS, LARGEST_DEEP_SEA = 15, 30
 
 RANDOM_SCORE = {
     "Gravitar": 173.0, "Solaris": 1236.3, "PrivateEye": 24.9, "Venture": 0.0, "Alien": 227.8, "Hero": 1027.0,

@@ -214,7 +214,7 @@ def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) ->
 def _add_claims(content: Content, evidence: Evidence) -> None:
     note = (
         "<p>A claim counts as supported or contradicted only on as many seeds and frames as it takes: on Atari the "
-        "paper's own, on DeepSea three seeds whose 95 % intervals do not overlap. Everything else is said and "
+        "paper's own, on DeepSea as many as an exact rank test needs to tell them apart. Everything else is said and "
         "left open. On Atari the means over seeds decide, without an interval, as in the paper, and within the frames "
         "that all compared runs of a game have; a lead in human-normalised score counts as supported from half the "
         "points that the paper claims.</p>"

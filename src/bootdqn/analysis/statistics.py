@@ -1,6 +1,7 @@
 """Statistics over few runs: intervals by the bootstrap, interquartile means, and comparisons that need no mean."""
 
 from collections.abc import Callable, Sequence
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,9 @@ Values = NDArray[np.float64]
 RESAMPLES = 2000
 SEED = 0
 FEWEST_FOR_INTERVAL = 3
-"""Runs. The interval of two would be their range, and of three it is little more: it covers less than it says."""
+"""Runs. The interval of two would be their range, and that of three is: it covers less than it says."""
+PERMUTATIONS = 9999
+"""Ways to deal values to two groups up to which all are tried."""
 
 
 def interval_of_mean(values: Sequence[float]) -> tuple[float, float] | None:
@@ -74,6 +77,24 @@ def probability_of_improvement(ours: Sequence[Sequence[float]], theirs: Sequence
         difference = np.subtract.outer(np.asarray(one, float), np.asarray(other, float))
         chances.append(float((difference > 0).mean() + 0.5 * (difference == 0).mean()))
     return float(np.mean(chances))
+
+
+def rank_test(ours: Sequence[float], theirs: Sequence[float]) -> tuple[bool, float]:
+    """Return whether our values are the lower ones, and how often chance alone sets two groups so far apart.
+
+    The permutation test of Mann and Whitney's U, in which ties count half: twice the smaller tail, exact for few
+    values, else estimated from as many permutations as `PERMUTATIONS`. A single value says nothing, so that is 1.
+    """
+    if min(len(ours), len(theirs)) < 2:
+        return False, 1.0
+    method = stats.PermutationMethod(n_resamples=PERMUTATIONS, rng=np.random.default_rng(SEED))
+    found = stats.mannwhitneyu(ours, theirs, method=method)
+    return bool(found.statistic < len(ours) * len(theirs) / 2), float(found.pvalue)
+
+
+def can_differ(ours: int, theirs: int, level: float) -> bool:
+    """Return whether groups of so many values, all of one below all of the other, would be told apart at `level`."""
+    return 2 / comb(ours + theirs, ours) < level
 
 
 def performance_profile(values: Sequence[float], thresholds: Values) -> Values:
