@@ -73,7 +73,7 @@ def test_options_of_an_environment_may_be_a_mapping():
 
     assert GymConfig(env_options=tuple(flat["env_options"])).options == options | {"ends": [1, 2.5]}
     with pytest.raises(ValueError, match="cannot be written as text"):
-        bootdqn.train({"environment": "gym", "env_options": {"a": {"b": 1}}}, "nowhere")
+        bootdqn.train({"environment": "gym", "env_id": "FrozenLake-v1", "env_options": {"a": {"b": 1}}}, "nowhere")
 
 
 def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(own_code):
@@ -192,8 +192,10 @@ def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, folde
 def test_mistakes_say_what_to_write(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'size'"):
         bootdqn.train({"environment": "deep-sea", "sise": 3}, tmp_path / "run")
-    with pytest.raises(ValueError, match="environment must be one of deep-sea, atari, gym"):
+    with pytest.raises(ValueError, match="environment is missing: one of deep-sea, atari, gym"):
         bootdqn.train({"size": 3}, tmp_path / "run")
+    with pytest.raises(ValueError, match="the environment gym needs env_id"):
+        bootdqn.train({"environment": "gym"}, tmp_path / "run")
     for function in (bootdqn.load_run, bootdqn.evaluate_run):
         with pytest.raises(UsageError, match="is not a run folder"):
             function(tmp_path / "nowhere")

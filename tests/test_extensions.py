@@ -249,9 +249,9 @@ HOSTILE = {
     "strategy_from": {"environment": "deep-sea", "size": 3, "strategy": "evil", "strategy_from": "evil.Evil"},
     "strategy_from alone": {"environment": "deep-sea", "size": 3, "strategy_from": "evil.Evil"},
     "strategy": {"environment": "deep-sea", "size": 3, "strategy": "evil.Evil"},
-    "imports": {"environment": "gym", "imports": ["evil"]},
-    "imports as text": {"environment": "gym", "imports": "evil"},
-    "imports of nonsense": {"environment": "gym", "imports": [["evil"], {"evil": 1}]},
+    "imports": {"environment": "gym", "env_id": "CartPole-v1", "imports": ["evil"]},
+    "imports as text": {"environment": "gym", "env_id": "CartPole-v1", "imports": "evil"},
+    "imports of nonsense": {"environment": "gym", "env_id": "CartPole-v1", "imports": [["evil"], {"evil": 1}]},
     "env_id": {"environment": "gym", "env_id": "evil:CartPole-v1"},
     "env_id and imports": {"environment": "gym", "env_id": "evil:CartPole-v1", "imports": []},
     "env_id within a namespace": {"environment": "gym", "env_id": "evil:evil/CartPole-v1"},
@@ -287,7 +287,13 @@ def test_the_trap_of_these_tests_would_snap(own_code, tmp_path):
     assert (tmp_path / "marker").exists()
 
 
-@pytest.mark.parametrize("flat", [{"environment": "gym", "imports": ["my_lake"]}, {"environment": "gym"}])
+@pytest.mark.parametrize(
+    "flat",
+    [
+        {"environment": "gym", "env_id": "CartPole-v1", "imports": ["my_lake"]},
+        {"environment": "gym", "env_id": "CartPole-v1"},
+    ],
+)
 def test_a_configuration_survives_json_where_its_code_is_there(own_code, flat):
     own_code.import_environments("my_lake")
     assert to_flat(from_flat(json.loads(json.dumps(to_flat(from_flat(flat)))))) == to_flat(from_flat(flat))

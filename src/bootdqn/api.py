@@ -11,7 +11,6 @@ import numpy as np
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, as_batch
-from bootdqn.common.written import write_value
 from bootdqn.exploration.registry import script_advice
 from bootdqn.exploration.strategies import ADDED, STRATEGIES, format_strategy
 from bootdqn.exploration.voting import VoteRule
@@ -76,7 +75,7 @@ def _as_written(settings: Mapping[str, Any]) -> dict[str, Any]:
     elif is_dataclass(strategy) and not isinstance(strategy, type):
         raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")
     if isinstance(options, Mapping):
-        written["env_options"] = [f"{name}={write_value(_as_python(value))}" for name, value in options.items()]
+        written["env_options"] = {name: _as_python(value) for name, value in options.items()}
     return written
 
 

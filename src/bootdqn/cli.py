@@ -52,8 +52,11 @@ class Leaf:
     """Its flags that import code of the user's own."""
     budget: str | None = None
     """Its flag that says how long to train."""
-    needed: str | None = None
-    """Its setting that must be said, though there is a default to start from in Python and in sweeps."""
+
+    @property
+    def needed(self) -> str | None:
+        """Its setting that must be said: the task, where the environment is many."""
+        return self.default.config.env.must_be_said if isinstance(self.default, Train) else None
 
 
 COMMANDS: dict[str, Any] = {
@@ -73,7 +76,6 @@ COMMANDS: dict[str, Any] = {
             'Example: bootdqn train atari --game "Private Eye" --strategy gain --seed 1 --total-frames 10000000',
             imports=(STRATEGY_FROM,),
             budget="--total-frames",
-            needed="game",
         ),
         "gym": Leaf(
             Train[GymConfig],
@@ -81,7 +83,6 @@ COMMANDS: dict[str, Any] = {
             "Train one agent on any Gymnasium environment with discrete actions.\n\n"
             "Example: bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
             budget="--total-steps",
-            needed="env_id",
         ),
     },
     "resume": Leaf(

@@ -150,6 +150,23 @@ def test_axes_that_are_no_table_are_told(tmp_path, content):
         load_sweep(str(tmp_path / "mine.yaml"))
 
 
+def test_options_of_an_environment_may_be_a_table(tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        "[base]\nenvironment = 'gym'\nenv_id = 'FrozenLake-v1'\nenv_options = {is_slippery = false, map_name = '8x8'}\n"
+    )
+    (planned,) = load_sweep(str(tmp_path / "mine.toml")).runs()
+    assert planned.config.env.options == {"is_slippery": False, "map_name": "8x8"}
+
+
+def test_variants_of_several_tasks_are_named_by_what_differs(tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        "variants = [{env_id = 'CartPole-v1', num_heads = 10}, {env_id = 'Acrobot-v1', num_heads = 3}]\n"
+        "[base]\nenvironment = 'gym'\n"
+    )
+    names = [str(planned.name) for planned in load_sweep(str(tmp_path / "mine.toml")).runs()]
+    assert names == ["cartpole-v1/seed-0", "acrobot-v1/num-heads-3/seed-0"]
+
+
 def test_an_environment_that_is_no_word_is_told(tmp_path):
     (tmp_path / "mine.toml").write_text('[base]\nenvironment = ["deep-sea"]\n')
     with pytest.raises(UsageError, match="environment must be one of"):
@@ -218,7 +235,7 @@ def test_the_longest_runs_of_a_seed_come_first():
 
 
 def atari(**settings):
-    small = {"environment": "atari", "screen_size": 36, "num_heads": 2, "replay_capacity": 1000}
+    small = {"environment": "atari", "game": "Gravitar", "screen_size": 36, "num_heads": 2, "replay_capacity": 1000}
     return PlannedRun(PurePosixPath("run"), from_flat(small | settings))
 
 

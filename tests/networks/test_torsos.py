@@ -9,6 +9,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.networks.config import NetworkConfig
 from bootdqn.networks.ensemble import make_ensemble
+from bootdqn.networks.torsos import seen_as
 
 ATARI = BoxSpec((4, 84, 84), np.dtype("uint8"), stacked=True)
 
@@ -74,7 +75,7 @@ def test_small_images_get_small_convolutions_and_keep_their_values():
     assert network.torso[0][0](torch.full((1, 7, 7, 3), 5, dtype=torch.uint8)).max() == 5
 
 
-@pytest.mark.parametrize("shape", [(3, 84, 84), (1, 40, 50), (3, 8, 9)])
+@pytest.mark.parametrize("shape", [(3, 84, 84), (1, 40, 50), (3, 8, 9), (4, 84, 84), (12, 36, 40), (2, 84, 84)])
 def test_channels_first_are_recognised(shape):
     last = (*shape[1:], shape[0])
     first, same = (ensemble(BoxSpec(each, np.dtype("uint8")), hidden=(8,)) for each in (shape, last))
@@ -82,14 +83,39 @@ def test_channels_first_are_recognised(shape):
     torch.testing.assert_close(first(x), same(x.permute(0, 2, 3, 1)))
 
 
-@pytest.mark.parametrize("shape", [(3, 3, 8), (3, 7, 8), (4, 9, 9), (10, 10, 3)])
+def test_a_stack_of_frames_gets_the_papers_convolutions_whoever_stacked_them():
+    ours, theirs = (
+        ensemble(BoxSpec((4, 84, 84), np.dtype("uint8"), stacked), hidden=(8,)) for stacked in (True, False)
+    )
+    x = torch.from_numpy(np.random.default_rng(1).integers(0, 256, (2, 4, 84, 84), dtype=np.uint8))
+    assert torch.equal(ours(x), theirs(x))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "told"),
+    [
+        ((4, 84, 84), "uint8", "images of 84 x 84 with 4 channels (the first axis), bytes scaled to [0, 1]"),
+        ((210, 160, 3), "uint8", "images of 210 x 160 with 3 channels (the last axis), bytes scaled to [0, 1]"),
+        ((7, 7, 3), "uint8", "images of 7 x 7 with 3 channels (the last axis)"),
+        ((40, 50, 1), "float32", "images of 40 x 50 with 1 channel (the last axis)"),
+    ],
+)
+def test_it_is_told_what_observations_are_taken_for(shape, dtype, told):
+    assert seen_as(BoxSpec(shape, np.dtype(dtype))) == f"observations are {told}"
+
+
+def test_what_is_no_image_is_told_to_be_flattened():
+    assert seen_as(BoxSpec((84, 84), np.dtype("uint8"))) == "observations of shape (84, 84) are flattened"
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 8), (3, 7, 8), (9, 9, 4), (10, 10, 3), (10, 10, 10)])
 def test_other_images_have_their_channels_last(shape):
     network = ensemble(BoxSpec(shape, np.dtype("float32")), hidden=(8,))
     (convolution,) = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
     assert convolution.in_channels == shape[-1]
 
 
-@pytest.mark.parametrize("shape", [(2, 2, 3), (2, 84, 84), (84, 2, 3), (1, 3, 3)])
+@pytest.mark.parametrize("shape", [(2, 2, 3), (84, 2, 3), (1, 3, 3)])
 def test_images_too_small_for_a_convolution_are_refused(shape):
     with pytest.raises(UsageError, match=r"convolutions need 3 x 3: wrap .*FlattenObservation"):
         ensemble(BoxSpec(shape, np.dtype("float32")))

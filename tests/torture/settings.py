@@ -43,6 +43,7 @@ _GAME = {
 }
 ATARI = _GAME | {
     "environment": "atari",
+    "game": "Gravitar",
     "total_frames": 4 * GAME_STEPS,
     "max_episode_frames": 240,
     "screen_size": 36,
@@ -53,6 +54,7 @@ ATARI = _GAME | {
 }
 GYM = _GAME | {
     "environment": "gym",
+    "env_id": "CartPole-v1",
     "total_steps": GAME_STEPS,
     "hidden_sizes": [8],
     "eval_every_frames": 50,

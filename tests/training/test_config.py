@@ -70,7 +70,10 @@ def test_a_strategy_is_written_in_one_way():
     ("flat", "message"),
     [
         ({"environment": "deep-see"}, "environment must be one of deep-sea, atari, gym; got 'deep-see'"),
-        ({}, "environment must be one of deep-sea, atari, gym; got None"),
+        ({}, "environment is missing: one of deep-sea, atari, gym"),
+        ({"environmnt": "deep-sea"}, "environment is missing (is 'environmnt' meant to be it?): one of deep-sea"),
+        ({"environment": "gym", "total_steps": 9}, "the environment gym needs env_id, as in env_id = 'CartPole-v1'"),
+        ({"environment": "atari"}, "the environment atari needs game, as in game = 'Gravitar'"),
         ({"environment": "deep-sea", "num_head": 3}, "unknown setting 'num_head'; did you mean 'num_heads'"),
         ({"environment": "deep-sea", "num_heads": "3"}, "num_heads must be of type int, got '3'"),
         ({"environment": "deep-sea", "num_heads": True}, "num_heads must be of type int, got True"),
@@ -94,15 +97,18 @@ def test_a_strategy_is_written_in_one_way():
         ({"environment": "deep-sea", "n_step": 1_000_000_000}, "--n-step must be at most"),
         ({"environment": "deep-sea", "threads": 0}, "--threads must be in 1..1024, got 0"),
         ({"environment": "deep-sea", "threads": 1025}, "--threads must be in 1..1024, got 1025"),
-        ({"environment": "atari", "replay_capacity": 4}, "--replay-capacity must be at least 5"),
-        ({"environment": "atari", "screen_size": 20}, "--screen-size must be at least 36"),
+        ({"environment": "atari", "game": "Pong", "replay_capacity": 4}, "--replay-capacity must be at least 5"),
+        ({"environment": "atari", "game": "Pong", "screen_size": 20}, "--screen-size must be at least 36"),
         ({"environment": "deep-sea", "unscaled_move_cost": float("nan")}, "--unscaled-move-cost must be finite"),
-        ({"environment": "gym", "target_every": None}, "--target-every needs a number of steps"),
+        (
+            {"environment": "gym", "env_id": "CartPole-v1", "target_every": None},
+            "--target-every needs a number of steps",
+        ),
         ({"environment": "deep-sea", "strategy": "evio"}, "unknown strategy 'evio'; did you mean 'evoi'"),
     ],
 )
 def test_a_wrong_setting_is_named(flat, message):
-    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)").replace("?", r"\?")):
         from_flat(flat)
 
 

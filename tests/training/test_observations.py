@@ -54,6 +54,15 @@ def test_a_float_space_rounds_and_refuses_what_is_not_finite(values):
             checked_observation(FLOATS, "the env", values)
 
 
+def test_a_double_that_the_networks_cannot_hold_is_the_environments_fault():
+    doubles = BoxSpec((2,), np.dtype("float64"))
+    assert checked_observation(doubles, "the env", [1e-300, 1e38]).dtype == np.float64
+    with pytest.raises(TrainingError, match=r"the env gave .* not finite as the networks' float32 at \[1\]"):
+        checked_observation(doubles, "the env", [1.0, -1e300])
+    with pytest.raises(TrainingError, match=r"the env gave an observation that is not finite at \[0\]"):
+        checked_observation(doubles, "the env", [np.inf, 1.0])
+
+
 @pytest.mark.parametrize("spec", [CELLS, PIXELS, FLOATS])
 def test_another_shape_is_refused(spec):
     with pytest.raises(TrainingError, match=r"the env gave an observation of shape \(3,\)"):

@@ -29,6 +29,7 @@ class AtariConfig:
     """An Atari game, how its screen and its episodes reach the agent, and when to stop."""
 
     kind: ClassVar[str] = "atari"
+    must_be_said: ClassVar[str | None] = "game"
     minutes_between_checkpoints: ClassVar[float] = 10.0
     game: str = "Gravitar"
     """The game: "Private Eye", private_eye, PrivateEye and ALE/PrivateEye-v5 are the same one."""

@@ -18,7 +18,8 @@ from bootdqn.training.config import TrainConfig, from_flat, resolve, to_flat
 
 BUILT_IN = Path(__file__).with_name("sweeps")
 SMOKE = "-smoke"
-_SAYS_ITSELF = ("strategy", "game", "env_id")
+_TASKS = ("game", "env_id")
+_SAYS_ITSELF = ("strategy", *_TASKS)
 """Settings whose value needs no name beside it in a folder's name."""
 
 
@@ -66,7 +67,7 @@ class Sweep:
 
     def _planned(self, settings: Mapping[str, Any], variant: Mapping[str, Any]) -> PlannedRun:
         """Return the run of a variant at a place on the axes, named by what tells it from the plain run there."""
-        plain = dict(settings) | {key: value for key, value in variant.items() if key in self.axes}
+        plain = dict(settings) | {key: value for key, value in variant.items() if key in (*self.axes, *_TASKS)}
         try:
             config = resolve(from_flat(plain | dict(variant)))
         except ValueError as error:

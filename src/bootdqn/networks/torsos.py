@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import SMALLEST_SCREEN, BoxSpec
+from bootdqn.common.written import counted
 from bootdqn.networks.layers import linear
 
 ATARI_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -16,8 +17,8 @@ SMALL_CONVOLUTIONS = ((16, 3, 1),)
 """For images too small for the paper's, as MinAtar's 10 x 10."""
 SMALLEST_SIDE = 3
 """What the small ones need."""
-COLOURS, SMALLEST_SIDE_BEHIND_COLOURS = (1, 3), 8
-"""An image with so many channels, and larger sides after them, has its channels first."""
+SMALLEST_SIDE_BEHIND_CHANNELS = 8
+"""An image whose first axis is shorter than its last has its channels first, if its sides are as long as this."""
 
 
 class _Entrance(nn.Module):
@@ -60,23 +61,32 @@ def is_image(spec: BoxSpec) -> bool:
 
 
 def has_channels_first(spec: BoxSpec) -> bool:
-    """Return whether images are channels x height x width: stacks are, and grey or colour images that look like it."""
-    return spec.stacked or (spec.shape[0] in COLOURS and min(spec.shape[1:]) >= SMALLEST_SIDE_BEHIND_COLOURS)
+    """Return whether images are channels x height x width: stacks of frames are, and images that look like it."""
+    channels, height, width = spec.shape
+    return spec.stacked or (channels < width and min(height, width) >= SMALLEST_SIDE_BEHIND_CHANNELS)
+
+
+def seen_as(spec: BoxSpec) -> str:
+    """Say what the networks take observations for."""
+    if not is_image(spec):
+        return f"observations of shape {spec.shape} are flattened"
+    first = has_channels_first(spec)
+    channels, height, width = _channels_and_sides(spec)
+    scaled = ", bytes scaled to [0, 1]" if _scale(spec) != 1 else ""
+    axis = "the first axis" if first else "the last axis"
+    return f"observations are images of {height} x {width} with {counted(channels, 'channel')} ({axis}){scaled}"
 
 
 def convolutional(spec: BoxSpec) -> tuple[nn.Sequential, int]:
     """Return a convolutional torso for the images of `spec`, the paper's where they are large enough, and its F."""
-    first = has_channels_first(spec)
-    channels, height, width = spec.shape if first else (spec.shape[2], *spec.shape[:2])
+    channels, height, width = _channels_and_sides(spec)
     if min(height, width) < SMALLEST_SIDE:
         raise UsageError(
             f"observations of shape {spec.shape} are images of {height} x {width}, and convolutions need "
             f"{SMALLEST_SIDE} x {SMALLEST_SIDE}: wrap the environment in gymnasium.wrappers.FlattenObservation"
         )
-    large = min(height, width) >= SMALLEST_SCREEN
-    scale = 1 / 255 if spec.dtype == np.uint8 and (large or spec.stacked) else 1.0
-    layers: list[nn.Module] = [Pixels(channels_last=not first, scale=scale)]
-    for out, kernel, stride in ATARI_CONVOLUTIONS if large else SMALL_CONVOLUTIONS:
+    layers: list[nn.Module] = [Pixels(channels_last=not has_channels_first(spec), scale=_scale(spec))]
+    for out, kernel, stride in ATARI_CONVOLUTIONS if _is_large(spec) else SMALL_CONVOLUTIONS:
         layers += [_convolution(channels, out, kernel, stride), nn.ReLU()]
         channels, height, width = out, (height - kernel) // stride + 1, (width - kernel) // stride + 1
     return nn.Sequential(*layers, nn.Flatten()), channels * height * width
@@ -85,6 +95,20 @@ def convolutional(spec: BoxSpec) -> tuple[nn.Sequential, int]:
 def hidden_layers(sizes: tuple[int, ...]) -> list[nn.Module]:
     """Return the linear layers between `sizes`, each with a ReLU."""
     return [layer for before, after in pairwise(sizes) for layer in (linear(before, after), nn.ReLU())]
+
+
+def _channels_and_sides(spec: BoxSpec) -> tuple[int, int, int]:
+    first, second, third = spec.shape
+    return (first, second, third) if has_channels_first(spec) else (third, first, second)
+
+
+def _is_large(spec: BoxSpec) -> bool:
+    return min(_channels_and_sides(spec)[1:]) >= SMALLEST_SCREEN
+
+
+def _scale(spec: BoxSpec) -> float:
+    """Return what pixels are multiplied by: bytes of large images become [0, 1]; small ones hold codes, not shades."""
+    return 1 / 255 if spec.dtype == np.uint8 and (_is_large(spec) or spec.stacked) else 1.0
 
 
 def _convolution(channels: int, out: int, kernel: int, stride: int) -> nn.Module:

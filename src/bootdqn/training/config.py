@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 
 from bootdqn.agent.config import ActorConfig, LearnerConfig
 from bootdqn.common.own_code import CodeNotImportedError
+from bootdqn.common.written import write_value
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.networks.config import NetworkConfig
@@ -196,11 +197,10 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
         ValueError: An unknown key (the closest one is named), or a value that its field does not take.
         CodeNotImportedError: It needs code of the user's own; all the flags that ask for it are named.
     """
-    kind = flat.get("environment")
-    if not isinstance(kind, str) or kind not in DEFAULTS:
-        raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
-    default = DEFAULTS[kind]
+    default = DEFAULTS[_kind_of(flat)]
     remaining = {key: value for key, value in flat.items() if key != "environment"}
+    if isinstance(options := remaining.get("env_options"), Mapping):
+        remaining["env_options"] = [f"{name}={write_value(value)}" for name, value in options.items()]
     parts, missing = {}, list[str]()
     for part_name, part in _parts(default).items():
         hints = get_type_hints(type(part))
@@ -221,6 +221,26 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
         close = difflib.get_close_matches(str(unknown), known, n=1)
         raise ValueError(f"unknown setting {unknown!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
     return replace(default, **parts)
+
+
+def _kind_of(flat: Mapping[str, Any]) -> str:
+    """Return the kind of environment that the settings are for.
+
+    Raises:
+        ValueError: There is none, or it is one of many and they do not say which.
+    """
+    kind = flat.get("environment")
+    if kind is None:
+        close = difflib.get_close_matches("environment", map(str, flat), n=1)
+        hint = f" (is {close[0]!r} meant to be it?)" if close else ""
+        raise ValueError(f"environment is missing{hint}: one of {', '.join(DEFAULTS)}")
+    if not isinstance(kind, str) or kind not in DEFAULTS:
+        raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
+    env = DEFAULTS[kind].env
+    if env.must_be_said and env.must_be_said not in flat:
+        example = getattr(env, env.must_be_said)
+        raise ValueError(f"the environment {kind} needs {env.must_be_said}, as in {env.must_be_said} = {example!r}")
+    return kind
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

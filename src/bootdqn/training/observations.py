@@ -24,9 +24,11 @@ def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -
     if spec.dtype.kind == "f":
         with np.errstate(over="ignore"):
             taken = seen.astype(spec.dtype, copy=False)
-        if not np.isfinite(taken).all():
-            where = np.argwhere(~np.isfinite(taken))[0].tolist()
-            raise TrainingError(f"{culprit} gave an observation that is not finite at {where}")
+            narrow = taken.astype(np.float32, copy=False)
+        if not np.isfinite(narrow).all():
+            where = np.argwhere(~np.isfinite(narrow))[0].tolist()
+            beyond = " as the networks' float32" if np.isfinite(taken).all() else ""
+            raise TrainingError(f"{culprit} gave an observation that is not finite{beyond} at {where}")
         return taken
     if seen.dtype == spec.dtype:
         return seen

@@ -14,7 +14,9 @@ from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import RunFolder, read_json_object
+from bootdqn.common.specs import BoxSpec
 from bootdqn.envs.make import effective_settings
+from bootdqn.networks.torsos import seen_as
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.compiling import make_kernels_ready
 from bootdqn.training.config import SavingConfig, TrainConfig, differences, resolve, to_flat
@@ -104,6 +106,8 @@ def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], voi
     needed = estimate(parts)
     refuse_what_cannot_fit(needed, path)
     voice.announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
+    if isinstance(parts.spec.observation, BoxSpec):
+        voice.announce(seen_as(parts.spec.observation))
     voice.announce(f"needs about {needed}")
     if advice := precision_advice(config.learner, config.run.device):
         voice.warn(advice)
