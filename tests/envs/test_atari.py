@@ -85,10 +85,10 @@ def test_the_names_of_the_paper_and_of_the_boxes_are_known():
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("Gravitr", "did you mean Gravitar"), ("ALE/Hero-v4", "did you mean Hero"), ("xyzzy", "for example Gravitar")],
+    [("Gravitr", "did you mean 'Gravitar'"), ("ALE/Hero-v4", "did you mean 'Hero'"), ("xyzzy", "for example Gravitar")],
 )
 def test_an_unknown_game_is_told_the_closest_one(name, hint):
-    with pytest.raises(ValueError, match=f"^--game must be .*, got '{name}': {hint}"):
+    with pytest.raises(ValueError, match=f"^--game must be .*, got '{name}'; {hint}"):
         AtariConfig(name)
 
 

@@ -1,11 +1,11 @@
 """The flags of the Atari games, and the games there are: nothing here needs the emulator to be installed."""
 
-import difflib
 import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from bootdqn.common.specs import SMALLEST_SCREEN
+from bootdqn.common.written import did_you_mean
 
 GAMES = tuple(
     """
@@ -94,6 +94,5 @@ def canonical_game(name: str) -> str:
     key = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("ale/").removesuffix("-v5"))
     if key in keys:
         return keys[key]
-    closest = difflib.get_close_matches(key, keys, n=1)
-    hint = f"did you mean {keys[closest[0]]}?" if closest else "for example Gravitar or PrivateEye"
-    raise ValueError(f"--game must be one of ALE's {len(GAMES)} Atari games, got {name!r}: {hint}")
+    hint = did_you_mean(key, GAMES, "for example Gravitar or PrivateEye")
+    raise ValueError(f"--game must be one of ALE's {len(GAMES)} Atari games, got {name!r}{hint}")

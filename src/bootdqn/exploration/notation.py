@@ -1,9 +1,10 @@
 """Strategies as text, as the command line and `config.json` have them: `name:parameter=value,parameter=value`."""
 
-import difflib
+from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
+from bootdqn.common.written import did_you_mean
 from bootdqn.exploration.parameters import format_value, parse_value
 from bootdqn.exploration.registry import known, origin_of, registered_name
 from bootdqn.exploration.strategies import Strategy
@@ -19,7 +20,7 @@ def parse_strategy(text: str) -> Strategy:
     name, _, parameters = text.partition(":")
     strategies = known()
     if name not in strategies:
-        raise ValueError(f"unknown strategy {name!r}{_closest(name, strategies)}")
+        raise ValueError(f"unknown strategy {name!r}{did_you_mean(name, strategies, _listed(strategies))}")
     strategy = strategies[name]
     types = get_type_hints(strategy)
     names = [field.name for field in fields(strategy)]
@@ -29,7 +30,7 @@ def parse_strategy(text: str) -> Strategy:
         if not separator:
             raise ValueError(f"write the parameters of a strategy as {name}:parameter=value, got {text!r}")
         if key not in names:
-            raise ValueError(f"{name} has no parameter {key!r}{_closest(key, names)}")
+            raise ValueError(f"{name} has no parameter {key!r}{did_you_mean(key, names, _listed(names))}")
         if key in values:
             raise ValueError(f"{key} is given twice in {text!r}")
         values[key] = parse_value(key, value, types[key])
@@ -63,7 +64,5 @@ def format_strategy(strategy: Strategy) -> str:
     return strategy.name + (":" + ",".join(changed) if changed else "")
 
 
-def _closest(word: str, known: Any) -> str:
-    known = list(known)
-    match = difflib.get_close_matches(word.lower(), known, n=1)
-    return f"; did you mean {match[0]!r}?" if match else f"; known: {', '.join(known) or 'none'}"
+def _listed(names: Iterable[str]) -> str:
+    return f"known: {', '.join(names) or 'none'}"

@@ -1,7 +1,6 @@
 """The strategies that are known by a name: those of the package, and the user's own, checked when they come."""
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from bootdqn.common.errors import UsageError
 from bootdqn.common.own_code import CodeNotImportedError, import_code, is_module_name
 from bootdqn.common.specs import Array
+from bootdqn.common.written import did_you_mean
 from bootdqn.exploration.parameters import can_be_written
 from bootdqn.exploration.strategies import STRATEGIES, Strategy
 
@@ -63,8 +63,7 @@ def load_strategy(origin: str, folder: Path | None = None) -> type[Strategy]:
     module_name, _, name = origin.rpartition(".")
     module = import_code(module_name, flag, folder)
     if not hasattr(module, name):
-        close = difflib.get_close_matches(name, vars(module), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(name, vars(module))
         raise UsageError(f"{flag}: {module_name} ({getattr(module, '__file__', None)}) has no {name!r}{hint}")
     strategy: type[Strategy] = getattr(module, name)
     try:
