@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bootdqn.common.specs import SMALLEST_SCREEN
+from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
 from bootdqn.common.written import did_you_mean
 
 GAMES = tuple(
@@ -61,11 +61,13 @@ class AtariConfig:
             raise ValueError(f"--sticky must be in [0, 1), got {self.sticky}")
         if self.noop_max < 0:
             raise ValueError(f"--noop-max must be at least 0, got {self.noop_max}")
-        for field in ("frame_skip", "screen_size", "frame_stack", "total_frames"):
+        for field in ("frame_skip", "screen_size", "total_frames"):
             if getattr(self, field) < 1:
                 raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
         if self.screen_size < SMALLEST_SCREEN:
             raise ValueError(f"--screen-size must be at least {SMALLEST_SCREEN}, got {self.screen_size}")
+        if not 1 <= self.frame_stack <= LARGEST_STACK:
+            raise ValueError(f"--frame-stack must be in 1..{LARGEST_STACK}, got {self.frame_stack}")
         shortest = self.noop_max + self.frame_skip
         if self.max_episode_frames < shortest:
             raise ValueError(
