@@ -77,7 +77,7 @@ class AtariConfig:
 
     @property
     def label(self) -> str:
-        """What tells this environment from its like, in a word."""
+        """A short name of this environment, for the names of runs."""
         return self.game
 
     @property

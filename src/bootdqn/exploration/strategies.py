@@ -123,7 +123,7 @@ class Evoi(Strategy):
 
 @dataclass(frozen=True)
 class Ids(Strategy):
-    """DQN-IDS: the least squared regret per bit of information; there is no active head."""
+    """DQN-IDS: the least squared regret per nat of information; there is no active head."""
 
     name: ClassVar[str] = "ids"
     regret_scale: float = 0.1
