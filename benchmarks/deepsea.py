@@ -306,7 +306,7 @@ def checked(options: Options) -> Options:
     """Return `options` with the strategy written out, or stop and say what is wrong."""
     if missing := [module for module in PEER_PACKAGES if importlib.util.find_spec(module) is None]:
         raise SystemExit(f"{', '.join(missing)} not found; {INSTALL}")
-    from bootdqn.exploration.strategies import format_strategy, parse_strategy
+    from bootdqn.exploration.notation import format_strategy, parse_strategy
 
     if not options.sizes or min(options.rounds, options.steps, *options.sizes) < 1:
         raise SystemExit("--sizes, --rounds and --steps must be at least 1, and there must be a size")

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from bootdqn.cli import parse, run_command_line
 from bootdqn.commands.results import Evaluate
 from bootdqn.commands.training import Train, TrainingOptions
-from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Vote, parse_strategy
+from bootdqn.exploration.notation import parse_strategy
+from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Vote
 from bootdqn.exploration.voting import VoteRule, vote
 from bootdqn.training.config import SavingConfig, default_settings
 from bootdqn.training.records import Clock

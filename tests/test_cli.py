@@ -102,7 +102,7 @@ def test_flags_become_the_configuration():
         ([*TRAIN, "--num-envs", "20", "--replay-capacity", "10"], "--replay-capacity must be at least 40"),
         ([*TRAIN, "--unscaled-move-cost", "nan"], "--unscaled-move-cost must be finite"),
         ([*TRAIN, "--replay-capacity", "1000000000", "--num-heads", "10000"], "not enough memory"),
-        (["train", "atari", "--game", "Gravitas"], "did you mean Gravitar?"),
+        (["train", "atari", "--game", "Gravitas"], "did you mean 'Gravitar'?"),
         (["train", "atari", "--screen-size", "2"], "--screen-size must be at least 36"),
         (["train", "gym", "--env-id", "CartPoel-v1"], "did you mean 'CartPole-v1'? --import MODULE"),
         (["train", "gym", "--env-id", "Pendulum-v1"], "Q-learning needs actions"),

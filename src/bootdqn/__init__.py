@@ -8,21 +8,11 @@ The formulas (`gain`, `evoi`, `ucb`, `ids`, `information_gain`, `vote`, `vote_di
 
 from bootdqn.api import Trained, evaluate_run, load_run, train
 from bootdqn.envs.registration import register_environments
+from bootdqn.exploration.heads import of_head
 from bootdqn.exploration.information import evoi, gain, ids, information_gain, ucb
+from bootdqn.exploration.notation import format_strategy, parse_strategy
 from bootdqn.exploration.registry import register_strategy
-from bootdqn.exploration.strategies import (
-    Boltzmann,
-    Evoi,
-    Gain,
-    Greedy,
-    Ids,
-    Strategy,
-    Ucb,
-    Vote,
-    format_strategy,
-    of_head,
-    parse_strategy,
-)
+from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Ids, Strategy, Ucb, Vote
 from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversity
 
 __version__ = "0.1.0"

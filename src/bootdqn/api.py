@@ -11,8 +11,8 @@ import numpy as np
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, as_batch
-from bootdqn.exploration.registry import script_advice
-from bootdqn.exploration.strategies import ADDED, STRATEGIES, format_strategy
+from bootdqn.exploration.notation import format_strategy
+from bootdqn.exploration.registry import known, script_advice
 from bootdqn.exploration.voting import VoteRule
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _as_written(settings: Mapping[str, Any]) -> dict[str, Any]:
     written = {key: _as_python(value) for key, value in settings.items()}
     strategy: Any = written.get("strategy")
     options = written.get("env_options")
-    if type(strategy) in (*STRATEGIES, *ADDED.values()):
+    if type(strategy) in known().values():
         written["strategy"] = format_strategy(strategy)
     elif is_dataclass(strategy) and not isinstance(strategy, type):
         raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")

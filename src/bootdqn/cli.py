@@ -5,7 +5,6 @@ Nothing here imports PyTorch before there is work to do, so that `--help` and mi
 
 import contextlib
 import copy
-import difflib
 import io
 import itertools
 import os
@@ -21,6 +20,7 @@ from bootdqn.commands.experiments import Demo, Sweep
 from bootdqn.commands.results import Evaluate, Inspect, Report
 from bootdqn.commands.training import Resume, Train
 from bootdqn.common.errors import TrainingError, UsageError
+from bootdqn.common.written import did_you_mean
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.training.config import ATARI, DEEP_SEA, GYM
@@ -194,9 +194,8 @@ def parse(arguments: list[str]) -> Command | None:
             return None
         word = rest.pop(0)
         if word not in node:
-            close = difflib.get_close_matches(word, node, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(node)}"
-            raise UsageError(f"unknown command {word!r} after {' '.join(path)!r}; {hint}")
+            hint = did_you_mean(word, node, f"choose from {', '.join(node)}")
+            raise UsageError(f"unknown command {word!r} after {' '.join(path)!r}{hint}")
         path.append(word)
         node = node[word]
     return _parse_leaf(node, " ".join(path), rest)

@@ -7,7 +7,7 @@ from scipy import stats
 from bootdqn.agent.actor import Actor
 from bootdqn.agent.config import ActorConfig
 from bootdqn.common.errors import TrainingError
-from bootdqn.exploration.strategies import parse_strategy
+from bootdqn.exploration.notation import parse_strategy
 
 # Head h prefers action h; the ensemble as a whole, as in ucb, prefers action 2.
 DISAGREEING = np.array([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 20.0]])

@@ -61,8 +61,12 @@ def test_the_running_regret_is_the_fraction_of_bad_episodes():
     [
         (57, 57, "solved at episode 57"),
         (None, None, "not solved yet"),
-        (1053, 2057, "solved at episode 2,057 (by bsuite's rule, which asks for no 10 good ones, at episode 1,053)"),
-        (9, None, "not solved yet (by bsuite's rule, which asks for no 10 good ones, at episode 9)"),
+        (
+            1053,
+            2057,
+            "solved at episode 2,057 (by bsuite's rule, which does not ask for 10 good ones, at episode 1,053)",
+        ),
+        (9, None, "not solved yet (by bsuite's rule, which does not ask for 10 good ones, at episode 9)"),
     ],
 )
 def test_both_readings_are_told_where_they_differ(solved_at, strict, told):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.common.written import counted, read_value, rounded, write_value
+from bootdqn.common.written import counted, did_you_mean, read_value, rounded, write_value
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,22 @@ def test_what_is_written_is_read_as_the_same(value):
 def test_what_no_text_means_is_refused(value):
     with pytest.raises(ValueError, match="cannot be written as text"):
         write_value(value)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("trian", "; did you mean 'train'?"),
+        ("DEMO", "; did you mean 'demo'?"),
+        ("cartpole", "; did you mean 'CartPole'?"),
+        ("xyzzy", ""),
+        ("", ""),
+    ],
+)
+def test_an_unknown_word_is_answered_with_the_closest_known_one(word, hint):
+    known = ("train", "demo", "CartPole")
+    assert did_you_mean(word, known) == hint
+    assert did_you_mean(word, known, "choose one") == (hint or "; choose one")
 
 
 def test_one_thing_is_not_many():

@@ -85,10 +85,10 @@ def test_the_names_of_the_paper_and_of_the_boxes_are_known():
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("Gravitr", "did you mean Gravitar"), ("ALE/Hero-v4", "did you mean Hero"), ("xyzzy", "for example Gravitar")],
+    [("Gravitr", "did you mean 'Gravitar'"), ("ALE/Hero-v4", "did you mean 'Hero'"), ("xyzzy", "for example Gravitar")],
 )
 def test_an_unknown_game_is_told_the_closest_one(name, hint):
-    with pytest.raises(ValueError, match=f"^--game must be .*, got '{name}': {hint}"):
+    with pytest.raises(ValueError, match=f"^--game must be .*, got '{name}'; {hint}"):
         AtariConfig(name)
 
 
@@ -101,7 +101,8 @@ def test_the_games_are_those_that_ale_registers():
     ("field", "value", "demand"),
     [
         *[("sticky", value, "in [0, 1)") for value in (1.5, 1.0, -0.1, float("nan"))],
-        *[(field, 0, "at least 1") for field in ("frame_skip", "screen_size", "frame_stack", "total_frames")],
+        *[(field, 0, "at least 1") for field in ("frame_skip", "screen_size", "total_frames")],
+        *[("frame_stack", value, "in 1..256") for value in (0, 257)],
         ("noop_max", -1, "at least 0"),
         ("max_episode_frames", 33, "at least 34, the no-ops and one step"),
     ],

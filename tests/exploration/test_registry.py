@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from bootdqn import Gain, Strategy, format_strategy, of_head, parse_strategy, register_strategy
 from bootdqn.common.errors import UsageError
 from bootdqn.common.own_code import CodeNotImportedError
-from bootdqn.exploration.registry import parse_strategy_from, registered_name, registered_origins
+from bootdqn.exploration.notation import parse_strategy_from
+from bootdqn.exploration.registry import known, registered_name, registered_origins
+from bootdqn.exploration.strategies import STRATEGIES
 
 pytestmark = pytest.mark.usefixtures("own_code")
 HERE = __name__
@@ -119,6 +121,12 @@ def test_a_slip_is_named_as_for_the_strategies_of_the_package(text, message):
 def test_a_comma_in_a_text_cannot_be_written():
     with pytest.raises(ValueError, match="word must not contain a comma"):
         format_strategy(Every(word="a,b"))
+
+
+def test_ones_own_strategies_are_known_after_those_of_the_package():
+    register_strategy(Every)
+    assert list(known().values()) == [*STRATEGIES, Every]
+    assert all(strategy.name == name for name, strategy in known().items())
 
 
 def test_it_is_a_decorator_and_acts():

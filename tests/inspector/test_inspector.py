@@ -84,7 +84,7 @@ def walk(tmp_path):
 
 def test_an_environment_that_cannot_be_shown_is_inspected_without_its_picture(walk, tmp_path, capsys):
     told = inspect_run(walk, tmp_path / "page.html")
-    assert told.endswith("It is not shown what the agent saw: NotImplementedError: .")
+    assert told.endswith("What the agent saw is not shown: NotImplementedError: .")
     assert all(step["frame"] is None for step in data_of(tmp_path / "page.html")["steps"])
     opened(tmp_path / "page.html", tmp_path / "profile")
     assert run_command_line(["inspect", str(walk), "--figure", str(tmp_path / "step.png")]) == 0
@@ -95,9 +95,7 @@ def test_an_environment_that_cannot_be_shown_is_inspected_without_its_picture(wa
 def test_an_environment_that_takes_no_render_mode_is_inspected_all_the_same(walk, tmp_path, monkeypatch):
     monkeypatch.setattr(Walk, "__init__", lambda walk: vars(walk).update(number=0, steps=0, resets=0))
     told = inspect_run(walk, tmp_path / "page.html")
-    assert told.endswith(
-        f"It is not shown what the agent saw: --env-id {WALK} cannot be shown: it takes no render_mode."
-    )
+    assert told.endswith(f"What the agent saw is not shown: --env-id {WALK} cannot be shown: it takes no render_mode.")
 
 
 @pytest.mark.parametrize("method", ["step", "reset"])

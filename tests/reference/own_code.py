@@ -7,7 +7,7 @@ from textwrap import dedent
 import gymnasium
 
 from bootdqn.common import own_code
-from bootdqn.exploration import registry, strategies
+from bootdqn.exploration import registry
 
 STRATEGY = """
     from dataclasses import dataclass
@@ -64,7 +64,7 @@ class OwnCode:
 
     def forget(self):
         """Make this process one that has imported nothing from the folder, and nothing by request."""
-        for known in (own_code._IMPORTED, strategies.ADDED, registry._ORIGINS):
+        for known in (own_code._IMPORTED, registry._ADDED, registry._ORIGINS):
             known.clear()
         sys.path[:] = self._path
         for name, module in list(sys.modules.items()):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bootdqn.common.specs import BoxSpec
+from bootdqn.common.specs import LARGEST_STACK, BoxSpec
 from bootdqn.replay.ring import RingReplay
 from reference.replay import NaiveReplay
 from reference.replay_drive import DISCOUNT, ENDS, Drive
@@ -103,6 +103,14 @@ def random_episodes(play, data, **sizes):
         if look == 0:
             play.check()
     play.check()
+
+
+def test_the_largest_stack_that_may_be_asked_for_is_rebuilt():
+    play = Play(stack=LARGEST_STACK, capacity=3 * LARGEST_STACK)
+    play.episodes(0, (2 * LARGEST_STACK, "none"))
+    expected = {transition.reward: transition.observation for transition in play.naive.transitions()}
+    batch = play.ring.sample(20, play.rng)
+    np.testing.assert_array_equal(batch.observation, [expected[reward] for reward in batch.reward.tolist()])
 
 
 @settings(max_examples=100)

@@ -156,7 +156,7 @@ def test_the_progress_of_deep_sea_tells_both_readings_apart():
     assert notes[0] == "regret 1.000, not solved yet"
     assert notes[8].startswith("regret 0.889, not solved yet (by bsuite's rule, ")
     assert notes[17] == (
-        "regret 0.444, solved at episode 18 (by bsuite's rule, which asks for no 10 good ones, at episode 9)"
+        "regret 0.444, solved at episode 18 (by bsuite's rule, which does not ask for 10 good ones, at episode 9)"
     )
 
 
@@ -182,7 +182,7 @@ def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
     [
         (
             {"solved_at": 53, "solved_at_strict": 57, "episodes": 57},
-            "solved at episode 57 (by bsuite's rule, which asks for no 10 good ones, at episode 53)",
+            "solved at episode 57 (by bsuite's rule, which does not ask for 10 good ones, at episode 53)",
         ),
         ({"solved_at": None, "solved_at_strict": None, "episodes": 40}, "not solved in 40 episodes"),
         ({"recent_return": 20.0, "episodes": 1}, "mean return 20 of the last 1 episode, not evaluated"),

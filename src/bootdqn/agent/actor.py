@@ -6,7 +6,8 @@ from bootdqn.agent.config import ActorConfig
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array
 from bootdqn.exploration.information import information_gain
-from bootdqn.exploration.strategies import Greedy, Strategy, parse_strategy
+from bootdqn.exploration.notation import parse_strategy
+from bootdqn.exploration.strategies import Greedy, Strategy
 
 
 class Actor:

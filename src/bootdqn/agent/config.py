@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from bootdqn.exploration.registry import parse_strategy_from
-from bootdqn.exploration.strategies import LARGEST_TEMPERATURE, SMALLEST_TEMPERATURE, format_strategy
+from bootdqn.exploration.notation import format_strategy, parse_strategy_from
+from bootdqn.exploration.strategies import LARGEST_TEMPERATURE, SMALLEST_TEMPERATURE
 
 LossKind = Literal["squared", "huber"]
 Engine = Literal["auto", "fused", "autograd"]

@@ -13,9 +13,9 @@ from bootdqn.analysis import paper
 from bootdqn.analysis.atari import Played, curve, games_of, name_of, normalised_strata, of, variants_of
 from bootdqn.analysis.atari_heads import by_heads
 from bootdqn.analysis.figures import STYLE, band
+from bootdqn.analysis.looks import Look, looks
 from bootdqn.analysis.statistics import intervals_of_means, performance_profile
 from bootdqn.common.algorithms import on_atari
-from bootdqn.common.variants import Look, looks
 
 INSET_FRAMES = 5e6
 CROWDED = 0.25

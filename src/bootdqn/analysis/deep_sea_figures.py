@@ -12,10 +12,11 @@ from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter, StrMeth
 
 from bootdqn.analysis.deep_sea import Cell, Result, cells
 from bootdqn.analysis.figures import FEW, STYLE, band, legend
+from bootdqn.analysis.looks import Look, looks
 from bootdqn.analysis.statistics import FEWEST_FOR_INTERVAL
 from bootdqn.common.algorithms import algorithm
 from bootdqn.common.solved import BAD_FRACTION
-from bootdqn.common.variants import Look, Variant, looks
+from bootdqn.common.variants import Variant
 
 EPISODES_CAPTION = (
     "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over seeds, shaded "

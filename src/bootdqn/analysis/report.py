@@ -25,12 +25,13 @@ from bootdqn.analysis.deep_sea import Cell, Result
 from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.gym_runs import GymRun
+from bootdqn.analysis.looks import looks
 from bootdqn.analysis.page import page
 from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
 from bootdqn.analysis.tables import Table
 from bootdqn.common.errors import UsageError
 from bootdqn.common.files import write_bytes_atomically, write_text_atomically
-from bootdqn.common.variants import Variant, label, looks, nameless
+from bootdqn.common.variants import Variant, label, nameless
 from bootdqn.common.written import counted
 
 OfVariant = TypeVar("OfVariant", Result, Played)

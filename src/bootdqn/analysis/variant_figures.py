@@ -11,8 +11,9 @@ from matplotlib.ticker import NullLocator, StrMethodFormatter
 from bootdqn.analysis.bsuite_score import frontier
 from bootdqn.analysis.deep_sea import Cell, Result, cells
 from bootdqn.analysis.figures import FEW, STYLE
+from bootdqn.analysis.looks import Look, looks
 from bootdqn.common.algorithms import algorithm, family
-from bootdqn.common.variants import Look, Variant, is_dqn, looks
+from bootdqn.common.variants import Variant, is_dqn
 
 FRONTIERS_CAPTION = (
     "Dots are seeds, lines their means, hollow marks lower bounds: a seed did not solve it, and counts with the cap. "

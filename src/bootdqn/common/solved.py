@@ -53,9 +53,9 @@ def told_solved(solved_at: int | None, solved_at_strict: int | None, otherwise: 
 
     Example:
         >>> told_solved(53, 57, "not solved")
-        "solved at episode 57 (by bsuite's rule, which asks for no 10 good ones, at episode 53)"
+        "solved at episode 57 (by bsuite's rule, which does not ask for 10 good ones, at episode 53)"
     """
     told = otherwise if solved_at_strict is None else f"solved at episode {solved_at_strict:,}"
     if solved_at is None or solved_at == solved_at_strict:
         return told
-    return f"{told} (by bsuite's rule, which asks for no {MIN_GOOD_EPISODES} good ones, at episode {solved_at:,})"
+    return f"{told} (by bsuite's rule, which does not ask for {MIN_GOOD_EPISODES} good ones, at episode {solved_at:,})"

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 SMALLEST_SCREEN = 36
 """Side of the smallest image that the paper's three convolutions can take."""
+LARGEST_STACK = 256
+"""The most frames in one observation: the replay counts in a byte how far back they go."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Runs of one variant may be averaged over seeds; runs of two are never taken toge
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,6 @@ OF_THE_TASK = {
 """Settings that say what is to be learnt and for how long, or that no result depends on: told apart by other means."""
 _WHERE_FROM = ("strategy_from", "imports")
 """Settings that tell whose code was run: part of what a run is, not of its name."""
-DQN_COLOUR = "#555555"
-_LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (2.5, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-_MARKERS = "osD^vPX"
-_SHADES = (0.0, -0.45, 0.4, -0.2, 0.2, -0.6, 0.55)
-"""How far towards white, or where negative towards black."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +45,6 @@ class Variant:
     def plain(self) -> bool:
         """Whether it is nothing but one of the strategies that have a name of their own."""
         return not self.without(*_WHERE_FROM).settings and not family(self.strategy)[1]
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a variant is shown among others."""
-
-    label: str
-    colour: str
-    line: Any = "-"
-    """Matplotlib's line style."""
-    marker: str = "o"
 
 
 def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Variant:
@@ -104,22 +88,6 @@ def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> st
         form = _CHANGED.get((name, value)) or _CHANGED.get(name) or f"{name}={{}}"
         changed.append(form.format(_said(value)))
     return "".join([text, *(f" + {one}" for one in added), *(f", {one}" for one in changed)])
-
-
-def looks(variants: Iterable[Variant], named: Callable[[str], Algorithm] = algorithm) -> dict[Variant, Look]:
-    """Return how to show variants side by side, in order: those of one strategy share its hue, not shade and line."""
-    found: dict[Variant, Look] = {}
-    taken: dict[str, int] = {}
-    for variant in sorted(set(variants), key=lambda one: variant_order(one, named)):
-        hue = DQN_COLOUR if is_dqn(variant) else named(family(variant.strategy)[0]).colour
-        number = taken[hue] = taken.get(hue, -1) + 1
-        found[variant] = Look(
-            label(variant, named),
-            _shaded(hue, _SHADES[number % len(_SHADES)]),
-            _LINES[number % len(_LINES)],
-            _MARKERS[number % len(_MARKERS)],
-        )
-    return found
 
 
 def variant_order(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> tuple[Any, ...]:
@@ -177,9 +145,3 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return str(value) if isinstance(value, dict) else value
-
-
-def _shaded(colour: str, shade: float) -> str:
-    end = 255 if shade > 0 else 0
-    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(part + abs(shade) * (end - part)):02X}" for part in parts)

@@ -1,8 +1,10 @@
 """Values as people write them on a command line, and as they are read there."""
 
+import difflib
 import json
 import math
 import tomllib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -39,6 +41,19 @@ def write_value(value: Any) -> str:
     if read_value(text) != value:
         raise ValueError(f"{value!r} cannot be written as text")
     return text
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return the end of a message about an unknown `word`: the known one closest to it, or `otherwise`.
+
+    Example:
+        >>> did_you_mean("Evio", ["greedy", "evoi"]), did_you_mean("x", ["greedy", "evoi"], "see the list")
+        ("; did you mean 'evoi'?", '; see the list')
+    """
+    by_lower_case = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), by_lower_case, n=1)
+    hint = f"did you mean {by_lower_case[close[0]]!r}?" if close else otherwise
+    return f"; {hint}" if hint else ""
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,11 +1,11 @@
 """The flags of the Atari games, and the games there are: nothing here needs the emulator to be installed."""
 
-import difflib
 import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bootdqn.common.specs import SMALLEST_SCREEN
+from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
+from bootdqn.common.written import did_you_mean
 
 GAMES = tuple(
     """
@@ -62,11 +62,13 @@ class AtariConfig:
             raise ValueError(f"--sticky must be in [0, 1), got {self.sticky}")
         if self.noop_max < 0:
             raise ValueError(f"--noop-max must be at least 0, got {self.noop_max}")
-        for field in ("frame_skip", "screen_size", "frame_stack", "total_frames"):
+        for field in ("frame_skip", "screen_size", "total_frames"):
             if getattr(self, field) < 1:
                 raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
         if self.screen_size < SMALLEST_SCREEN:
             raise ValueError(f"--screen-size must be at least {SMALLEST_SCREEN}, got {self.screen_size}")
+        if not 1 <= self.frame_stack <= LARGEST_STACK:
+            raise ValueError(f"--frame-stack must be in 1..{LARGEST_STACK}, got {self.frame_stack}")
         shortest = self.noop_max + self.frame_skip
         if self.max_episode_frames < shortest:
             raise ValueError(
@@ -76,7 +78,7 @@ class AtariConfig:
 
     @property
     def label(self) -> str:
-        """What tells this environment from its like, in a word."""
+        """A short name of this environment, for the names of runs."""
         return self.game
 
     @property
@@ -95,6 +97,5 @@ def canonical_game(name: str) -> str:
     key = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("ale/").removesuffix("-v5"))
     if key in keys:
         return keys[key]
-    closest = difflib.get_close_matches(key, keys, n=1)
-    hint = f"did you mean {keys[closest[0]]}?" if closest else "for example Gravitar or PrivateEye"
-    raise ValueError(f"--game must be one of ALE's {len(GAMES)} Atari games, got {name!r}: {hint}")
+    hint = did_you_mean(key, GAMES, "for example Gravitar or PrivateEye")
+    raise ValueError(f"--game must be one of ALE's {len(GAMES)} Atari games, got {name!r}{hint}")

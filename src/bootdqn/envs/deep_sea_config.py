@@ -33,7 +33,7 @@ class DeepSeaConfig:
 
     @property
     def label(self) -> str:
-        """What tells this environment from its like, in a word."""
+        """A short name of this environment, for the names of runs."""
         return str(self.size)
 
     def __post_init__(self) -> None:

@@ -64,7 +64,7 @@ class GymConfig:
 
     @property
     def label(self) -> str:
-        """What tells this environment from its like, in a word."""
+        """A short name of this environment, for the names of runs."""
         return " ".join([self.env_id, *self.env_options])
 
     @property

@@ -1,6 +1,5 @@
 """Any environment from Gymnasium's registry, made fit for Q-learning."""
 
-import difflib
 import warnings
 
 import gymnasium
@@ -8,6 +7,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import TransformObservation
 
 from bootdqn.common.errors import CannotBeShownError, UsageError
+from bootdqn.common.written import did_you_mean
 from bootdqn.envs.gym_config import GymConfig
 from bootdqn.envs.seeded import SeededEpisodes
 
@@ -30,8 +30,7 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
         told = str(error).partition(" Did you mean")[0].rstrip(".")  # ours has the version, too
-        close = difflib.get_close_matches(config.env_id, list(gymnasium.registry), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ";"
+        hint = did_you_mean(config.env_id, gymnasium.registry) or ";"
         own = "--import MODULE imports a module that registers one"
         raise UsageError(f"--env-id {config.env_id}: {told}{hint} {own}") from error
     except TypeError as error:

@@ -3,7 +3,6 @@
 The seed is the outermost axis: an experiment stopped early has the same seeds in every cell.
 """
 
-import difflib
 import itertools
 import re
 import tomllib
@@ -13,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.written import read_value
+from bootdqn.common.written import did_you_mean, read_value
 from bootdqn.training.config import TrainConfig, from_flat, resolve, to_flat
 
 BUILT_IN = Path(__file__).with_name("sweeps")
@@ -121,9 +120,8 @@ def load_sweep(name: str) -> Sweep:
     if path.suffix in (".toml", ".yaml", ".yml"):
         return _from_content(path.stem, _read(path), smoke=False)
     if name not in sweep_names():
-        close = difflib.get_close_matches(name, sweep_names(), n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(sweep_names())}, or a .toml file"
-        raise UsageError(f"there is no sweep {name!r}; {hint}")
+        hint = did_you_mean(name, sweep_names(), f"choose from {', '.join(sweep_names())}, or a .toml file")
+        raise UsageError(f"there is no sweep {name!r}{hint}")
     content = _read(BUILT_IN / f"{name.removesuffix(SMOKE)}.toml")
     return _from_content(name, content, smoke=name.endswith(SMOKE))
 
@@ -157,8 +155,7 @@ def _from_content(name: str, content: Any, *, smoke: bool) -> Sweep:
         raise UsageError(f"sweep {name}: expected tables [base] and [axes]; see docs/experiments.md for an example")
     for key in content:
         if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            raise UsageError(f"sweep {name}: unknown key {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+            raise UsageError(f"sweep {name}: unknown key {key!r}{did_you_mean(str(key), known)}")
     base, axes, variants = content["base"], content.get("axes", {}), content.get("variants", [{}])
     description = str(content.get("description", ""))
     if smoke:

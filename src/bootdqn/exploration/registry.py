@@ -1,9 +1,8 @@
-"""Strategies of the user's own: checked when they come, then known by their name like those of the package."""
+"""The strategies that are known by a name: those of the package, and the user's own, checked when they come."""
 
 import dataclasses
-import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -12,12 +11,19 @@ import numpy as np
 from bootdqn.common.errors import UsageError
 from bootdqn.common.own_code import CodeNotImportedError, import_code, is_module_name
 from bootdqn.common.specs import Array
+from bootdqn.common.written import did_you_mean
 from bootdqn.exploration.parameters import can_be_written
-from bootdqn.exploration.strategies import ADDED, STRATEGIES, Strategy, parse_strategy
+from bootdqn.exploration.strategies import STRATEGIES, Strategy
 
 StrategyT = TypeVar("StrategyT", bound=type[Any])
+_ADDED: dict[str, type[Strategy]] = {}
 _ORIGINS: dict[type[Strategy], str] = {}
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+def known() -> Mapping[str, type[Strategy]]:
+    """Return every strategy by its name: those of this package, then those of the user's own."""
+    return {strategy.name: strategy for strategy in STRATEGIES} | _ADDED
 
 
 def register_strategy(strategy: StrategyT, origin: str | None = None) -> StrategyT:
@@ -38,7 +44,7 @@ def register_strategy(strategy: StrategyT, origin: str | None = None) -> Strateg
     _check_name(strategy, origin)
     _check_parameters(strategy)
     _try_out(strategy)
-    ADDED[strategy.name] = strategy
+    _ADDED[strategy.name] = strategy
     _ORIGINS[strategy] = origin
     return strategy
 
@@ -57,8 +63,7 @@ def load_strategy(origin: str, folder: Path | None = None) -> type[Strategy]:
     module_name, _, name = origin.rpartition(".")
     module = import_code(module_name, flag, folder)
     if not hasattr(module, name):
-        close = difflib.get_close_matches(name, vars(module), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(name, vars(module))
         raise UsageError(f"{flag}: {module_name} ({getattr(module, '__file__', None)}) has no {name!r}{hint}")
     strategy: type[Strategy] = getattr(module, name)
     try:
@@ -69,7 +74,17 @@ def load_strategy(origin: str, folder: Path | None = None) -> type[Strategy]:
 
 def registered_origins() -> tuple[str, ...]:
     """Return where the registered strategies came from, in their order."""
-    return tuple(_ORIGINS[strategy] for strategy in ADDED.values())
+    return tuple(_ORIGINS[strategy] for strategy in _ADDED.values())
+
+
+def registered_modules() -> tuple[str, ...]:
+    """Return the modules in which the registered strategies are defined, in their order."""
+    return tuple(strategy.__module__ for strategy in _ADDED.values())
+
+
+def origin_of(strategy: type[Strategy]) -> str | None:
+    """Return where a registered strategy came from; None for one of this package."""
+    return _ORIGINS.get(strategy)
 
 
 def registered_name(origin: str) -> str:
@@ -79,7 +94,7 @@ def registered_name(origin: str) -> str:
         CodeNotImportedError: None did.
         ValueError: None can, from there.
     """
-    for strategy in ADDED.values():
+    for strategy in _ADDED.values():
         if _ORIGINS[strategy] == origin:
             return strategy.name
     _check_origin(origin)
@@ -96,23 +111,6 @@ def script_advice(origin: str) -> str:
         f"{origin} is a class of a script or notebook, where no command such as bootdqn inspect finds it again: define "
         "it in a module (a file of its own), or open the run from a program that registers it"
     )
-
-
-def parse_strategy_from(text: str, origin: str | None) -> tuple[Strategy, str | None]:
-    """Return the strategy that `text` describes, and where it came from; None stands for this package, or any place.
-
-    Raises:
-        ValueError: `text` is wrong, or `origin` is not where such a strategy came from.
-        CodeNotImportedError: Nothing was imported from `origin`.
-    """
-    name = None if origin is None else registered_name(origin)
-    strategy = parse_strategy(text)
-    found = _ORIGINS.get(type(strategy))
-    if origin not in (None, found):
-        raise ValueError(
-            f"--strategy {text} is not --strategy-from {origin}, whose name is {name}; leave one of them out"
-        )
-    return strategy, found
 
 
 def _check_origin(origin: str) -> None:
@@ -141,7 +139,7 @@ def _check_name(strategy: Any, origin: str) -> None:
         raise ValueError(f'{word} needs a name for the command line, as in name: ClassVar[str] = "mine"; got {name!r}')
     if name in {built_in.name for built_in in STRATEGIES}:
         raise ValueError(f"{name!r} is a strategy of bootdqn; give {word} another name")
-    other = ADDED.get(name, strategy)
+    other = _ADDED.get(name, strategy)
     if other is not strategy and _ORIGINS[other] != origin:
         raise ValueError(f"{name!r} is the name of {_ORIGINS[other]} already; give {word} another one")
 

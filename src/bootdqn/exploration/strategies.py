@@ -4,13 +4,13 @@ A new strategy is one function in `information` (or here), one frozen dataclass 
 `head` is the active head: an int, or an integer array (...) with one head for every state of q's leading axes.
 """
 
-import difflib
-from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar, Protocol, get_type_hints
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from bootdqn.exploration.arrays import Array, device_of, holds_nan, namespace_of_q, one_hot
+from bootdqn.exploration.arrays import Array, device_of, holds_nan, namespace_of_q
+from bootdqn.exploration.heads import of_head
 from bootdqn.exploration.information import (
     Reduction,
     check_noise_variance,
@@ -21,7 +21,6 @@ from bootdqn.exploration.information import (
     log_boltzmann,
     ucb,
 )
-from bootdqn.exploration.parameters import format_value, parse_value
 from bootdqn.exploration.voting import VoteRule, check_rule, tally, vote
 
 SMALLEST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-37, 1e38
@@ -124,7 +123,7 @@ class Evoi(Strategy):
 
 @dataclass(frozen=True)
 class Ids(Strategy):
-    """DQN-IDS: the least squared regret per bit of information; there is no active head."""
+    """DQN-IDS: the least squared regret per nat of information; there is no active head."""
 
     name: ClassVar[str] = "ids"
     regret_scale: float = 0.1
@@ -200,8 +199,6 @@ class Boltzmann(Strategy):
 
 
 STRATEGIES: tuple[type[Strategy], ...] = (Greedy, Ucb, Gain, Evoi, Ids, Vote, Boltzmann)
-ADDED: dict[str, type[Strategy]] = {}
-"""The strategies of the user's own by their names; `registry` adds to them."""
 
 
 def follows_head(strategy: Strategy) -> bool:
@@ -225,43 +222,6 @@ def follows_head(strategy: Strategy) -> bool:
     )
 
 
-def of_head(values: Array, head: int | Array) -> Array:
-    """Return the row (..., A) of `values` (..., K, A) that belongs to `head`, an int or an integer array (...).
-
-    Raises:
-        TypeError: `head` is not made of integers.
-        ValueError: `head` is out of range, or has another shape than the states. An array that lives in PyTorch or JAX
-            is not read to find out; there, a head out of range gives NaN.
-    """
-    xp = namespace_of_q(values)
-    num_heads = values.shape[-2]
-    if isinstance(head, int | np.integer) and not isinstance(head, bool):
-        _check_head(int(head), num_heads)
-        return values[..., int(head), :]
-    index = _head_array(head, values, xp)
-    if tuple(index.shape) != tuple(values.shape[:-2]):
-        raise ValueError(
-            f"head must be an int or have one entry a state, shape {tuple(values.shape[:-2])}; got {tuple(index.shape)}"
-        )
-    chosen = one_hot(index, num_heads, xp)
-    row = xp.sum(xp.where(chosen[..., None], values, 0.0), axis=-2)
-    return xp.where(xp.any(chosen, axis=-1)[..., None], row, xp.nan)
-
-
-def _head_array(head: Any, values: Array, xp: Any) -> Array:
-    """Return an array of heads as one of the same kind as `values`, checked as far as it can be without a trace."""
-    if not hasattr(head, "dtype"):
-        raise TypeError(f"head must be an int or an integer array, got {type(head).__name__}")
-    if isinstance(head, np.ndarray) and head.size and np.issubdtype(head.dtype, np.integer):
-        _check_head(int(head.min()), values.shape[-2])
-        _check_head(int(head.max()), values.shape[-2])
-    device = None if device_of(head) is None else device_of(values)
-    index = xp.asarray(head.copy() if isinstance(head, np.ndarray) else head, device=device)
-    if not xp.isdtype(index.dtype, "integral"):
-        raise TypeError(f"head must be an int or an integer array, got dtype {index.dtype}")
-    return index
-
-
 def _refuse_nan(strategy: Strategy, scores: Array, xp: Any) -> None:
     if holds_nan(scores, xp):
         causes = "q holds NaN, a state has no legal action, or a head is out of range"
@@ -272,51 +232,3 @@ def _require_finite(**parameters: float) -> None:
     for name, value in parameters.items():
         if not np.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value}")
-
-
-def _check_head(head: int, num_heads: int) -> None:
-    if not 0 <= head < num_heads:
-        raise ValueError(f"head must be in 0..{num_heads - 1} for an ensemble of {num_heads}, got {head}")
-
-
-def parse_strategy(text: str) -> Strategy:
-    """Read a strategy as the command line writes it: `name` or `name:parameter=value,parameter=value`.
-
-    Example:
-        >>> parse_strategy("evoi:reduce=sum")
-        Evoi(reduce='sum', scale=1.0)
-    """
-    name, _, parameters = text.partition(":")
-    by_name = {strategy.name: strategy for strategy in STRATEGIES} | ADDED
-    if name not in by_name:
-        raise ValueError(f"unknown strategy {name!r}{_closest(name, by_name)}")
-    strategy = by_name[name]
-    types = get_type_hints(strategy)
-    known = [field.name for field in fields(strategy)]
-    values = {}
-    for part in parameters.split(",") if parameters else []:
-        key, separator, value = part.partition("=")
-        if not separator:
-            raise ValueError(f"write the parameters of a strategy as {name}:parameter=value, got {text!r}")
-        if key not in known:
-            raise ValueError(f"{name} has no parameter {key!r}{_closest(key, known)}")
-        if key in values:
-            raise ValueError(f"{key} is given twice in {text!r}")
-        values[key] = parse_value(key, value, types[key])
-    return strategy(**values)
-
-
-def format_strategy(strategy: Strategy) -> str:
-    """Write a strategy as `parse_strategy` reads it, leaving out parameters that have their default value."""
-    changed = [
-        f"{field.name}={format_value(field.name, getattr(strategy, field.name))}"
-        for field in fields(strategy)
-        if getattr(strategy, field.name) != field.default
-    ]
-    return strategy.name + (":" + ",".join(changed) if changed else "")
-
-
-def _closest(word: str, known: Any) -> str:
-    known = list(known)
-    match = difflib.get_close_matches(word.lower(), known, n=1)
-    return f"; did you mean {match[0]!r}?" if match else f"; known: {', '.join(known) or 'none'}"

@@ -33,7 +33,7 @@ def inspect_run(
     except ValueError as error:
         raise UsageError(f"--strategy: {error}") from error
     recording = player.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head, show=show)
-    without = f" It is not shown what the agent saw: {player.blind}." if player.blind else ""
+    without = f" What the agent saw is not shown: {player.blind}." if player.blind else ""
     if figure is not None:
         if not 0 <= step < len(recording.steps):
             raise UsageError(f"--step must be in 0..{len(recording.steps) - 1}, got {step}")

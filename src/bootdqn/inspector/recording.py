@@ -13,6 +13,7 @@ from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.envs.config import DeepSeaConfig
 from bootdqn.envs.make import Environment
+from bootdqn.exploration.notation import parse_strategy
 from bootdqn.exploration.strategies import (
     Boltzmann,
     Evoi,
@@ -22,7 +23,6 @@ from bootdqn.exploration.strategies import (
     Ucb,
     Vote,
     follows_head,
-    parse_strategy,
 )
 from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.training.config import TrainConfig

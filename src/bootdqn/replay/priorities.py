@@ -6,7 +6,7 @@ from bootdqn.common.specs import Array
 from bootdqn.replay.sum_tree import SumTree
 
 LEAST_ERROR = 1e-6
-"""Added to every error, so that nothing stored is never drawn."""
+"""Added to every error, so that everything stored has a chance to be drawn."""
 
 
 class Priorities:

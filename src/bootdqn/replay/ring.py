@@ -134,7 +134,7 @@ class RingReplay:
         )
 
     def change_priorities(self, slot: Array, error: Array) -> None:
-        """Tell how wrong the heads were (B,) about the transitions at `slot` (B,); uniform drawing does not mind."""
+        """Tell how wrong the heads were (B,) about the transitions at `slot` (B,); uniform drawing ignores it."""
         if self._priorities is not None:
             self._priorities.change(slot, error)
 

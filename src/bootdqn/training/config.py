@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 
 from bootdqn.agent.config import ActorConfig, LearnerConfig
 from bootdqn.common.own_code import CodeNotImportedError
-from bootdqn.common.written import write_value
+from bootdqn.common.written import did_you_mean, write_value
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.networks.config import NetworkConfig
@@ -218,8 +218,7 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
     if remaining:
         known = [part_field.name for part in _parts(default).values() for part_field in fields(part)]
         unknown = next(iter(remaining))
-        close = difflib.get_close_matches(str(unknown), known, n=1)
-        raise ValueError(f"unknown setting {unknown!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        raise ValueError(f"unknown setting {unknown!r}{did_you_mean(str(unknown), known)}")
     return replace(default, **parts)
 
 

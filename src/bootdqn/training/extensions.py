@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bootdqn.common.own_code import import_environments, imported_environments
-from bootdqn.exploration.registry import load_strategy, registered_origins
-from bootdqn.exploration.strategies import ADDED
+from bootdqn.exploration.registry import load_strategy, registered_modules, registered_origins
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def loaded() -> Extensions:
 
 def digests() -> dict[str, str | None]:
     """Return the SHA-256 of the file of each module of the user's own; None for one without a file."""
-    modules = {*imported_environments(), *(strategy.__module__ for strategy in ADDED.values())}
+    modules = {*imported_environments(), *registered_modules()}
     return {module: _digest(getattr(sys.modules.get(module), "__file__", None)) for module in sorted(modules)}
 
 

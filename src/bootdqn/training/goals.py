@@ -176,7 +176,7 @@ class FramesGoal:
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from them."""
         self._frames, self._evaluations = int(state["frames"]), [float(value) for value in state["evaluations"]]
-        self._recent = deque(map(float, state.get("recent", ())), RECENT_EPISODES)  # there were none once
+        self._recent = deque(map(float, state["recent"]), RECENT_EPISODES)
 
 
 def make_goal(config: EnvConfig) -> Goal:

@@ -62,7 +62,7 @@ def set_state(run: Run, state: State) -> list[str]:
     parts, (values, arrays) = run.parts, state
     try:
         position = parts.position
-        loop = {"bonuses": position.bonuses} | arrays["loop"]  # there was none once
+        loop = arrays["loop"]
         spec = parts.spec.observation
         of_learner = parts.learner.get_state()
         parts.learner.set_state({name: like(arrays["learner"], name, array) for name, array in of_learner.items()})
