@@ -91,7 +91,9 @@ PONG = {"environment": "atari", "game": "Pong", "total_frames": 5_000_000, "eval
 CART = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 90}
 
 
-@pytest.mark.parametrize(("settings", "steps"), [(DIVE, 1000), (PONG, 1_250_000), (CART, 90)])
+@pytest.mark.parametrize(
+    ("settings", "steps"), [(DIVE, 1000), (PONG, 1_250_000), (PONG | {"total_frames": 5}, 2), (CART, 90)]
+)
 def test_training_costs_at_most_the_steps_of_its_budget(settings, steps):
     assert from_flat(settings).env.longest_steps == steps
 

@@ -96,8 +96,8 @@ class AtariConfig:
 
     @property
     def longest_steps(self) -> int:
-        """The most steps that training takes."""
-        return self.total_frames // self.frame_skip
+        """The most steps that training takes; the last may go beyond its frames."""
+        return -(-self.total_frames // self.frame_skip)
 
 
 def canonical_game(name: str) -> str:
