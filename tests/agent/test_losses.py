@@ -118,6 +118,27 @@ def test_losses_errors_and_gradients_are_those_of_a_loop(seed, B, K, kind):
     np.testing.assert_allclose(owned_error, mean, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("huge", [1e30, float("inf"), float("nan")])
+@pytest.mark.parametrize("kind", ["squared", "huber"])
+def test_an_error_that_overflows_spoils_only_the_head_that_owns_it(kind, huge):
+    td_error = tensor([[1, 2, 3], [huge, huge, huge]]).requires_grad_()
+    mask = torch.tensor([[True, True, True], [False, True, False]])
+    losses = head_losses(td_error, mask, tensor([1, 1]), kind)
+    losses.sum().backward()
+    assert losses.shape == (3,)
+    alone = tensor([[1, 3]]).requires_grad_()
+    expected = head_losses(alone, torch.tensor([[True, True]]), tensor([1]), kind)
+    expected.sum().backward()
+    assert losses[[0, 2]].tolist() == expected.tolist()
+    assert losses[1] > 1e29 or not losses[1].isfinite()
+    assert td_error.grad[:, [0, 2]].tolist() == [*alone.grad.tolist(), [0, 0]]
+
+
+def test_priorities_leave_out_what_no_head_of_theirs_says():
+    td_error, mask = tensor([[1, float("inf")], [float("nan"), 2]]), torch.tensor([[True, False], [False, True]])
+    assert mean_owned_error(td_error, mask).tolist() == [1, 2]
+
+
 def test_priorities_count_owners_alone_and_are_zero_without_one():
     td_error = tensor([[1, -3], [5, 7], [2, -4]])
     mask = torch.tensor([[True, True], [False, False], [False, True]])

@@ -24,6 +24,19 @@ def test_the_spec_says_what_an_agent_must_know(config, spec):
     assert spec_of(make_environment(config)) == spec
 
 
+@pytest.mark.parametrize(
+    "config",
+    [DeepSeaConfig(size=4, mapping_seed=0), AtariConfig(game="Pong", noop_max=0, max_episode_frames=203)],
+)
+def test_no_episode_is_longer_than_the_configuration_says(config):
+    env, steps, ended = make_environment(config), 0, False
+    env.reset(seed=0)
+    while not ended:
+        _, _, terminated, truncated, _ = env.step(0)
+        steps, ended = steps + 1, terminated or truncated
+    assert steps == config.longest_episode
+
+
 def test_a_continuous_action_space_is_a_clear_error():
     with pytest.raises(UsageError, match=r"needs actions 0, 1, .* this environment has Box"):
         spec_of(make_environment(GymConfig(env_id="Pendulum-v1")))

@@ -11,6 +11,7 @@ from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.experiments.conduct import _finishing_time, cost_table, runs_at_a_time
 from bootdqn.experiments.cost import Cost, longest_evaluations
+from bootdqn.experiments.events import SweepOutcome
 from bootdqn.experiments.plan import deep_sea_race, load_sweep
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.estimate import Estimate
@@ -91,6 +92,13 @@ CART = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 90}
 
 
 @pytest.mark.parametrize(
+    ("settings", "steps"), [(DIVE, 1000), (PONG, 1_250_000), (PONG | {"total_frames": 5}, 2), (CART, 90)]
+)
+def test_training_costs_at_most_the_steps_of_its_budget(settings, steps):
+    assert from_flat(settings).env.longest_steps == steps
+
+
+@pytest.mark.parametrize(
     ("settings", "steps"),
     [
         (DIVE, 0),
@@ -143,6 +151,26 @@ def test_unless_told_otherwise_a_sweep_makes_as_many_runs_at_a_time_as_cores_and
     available, sizes, expected
 ):
     assert at_a_time(available, sizes, workers=None, cores=4) == expected
+
+
+def test_a_sweep_that_makes_fewer_runs_at_a_time_for_lack_of_memory_says_so_in_a_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.experiments.conduct.available_memory", lambda: 2**30)
+    monkeypatch.setattr("bootdqn.experiments.conduct.available_cores", lambda: 2)
+    made = []
+
+    def make(runs, _, workers, *__, **___):
+        made.append((len(runs), workers))
+        return SweepOutcome([])
+
+    monkeypatch.setattr("bootdqn.experiments.conduct.run_all", make)
+    arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]"]
+    run_command_line(["sweep", *arguments])
+    assert made == [(6, 1)]
+    told = [line for line in capsys.readouterr().out.splitlines() if "memory" in line]
+    assert len(told) == 1
+    assert re.fullmatch(
+        r"2 runs at a time need 1\.\d GiB of memory, and 1\.0 GiB are available; 1 at a time will be made", told[0]
+    )
 
 
 def test_a_sweep_is_not_refused_where_the_memory_is_not_known():

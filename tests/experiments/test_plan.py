@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from bootdqn.common.errors import UsageError
-from bootdqn.experiments.cost import longest_first, longest_steps, memory_needed
+from bootdqn.experiments.cost import longest_first, memory_needed
 from bootdqn.experiments.plan import PlannedRun, load_sweep, sweep_names
 from bootdqn.training.config import default_settings, from_flat
 from bootdqn.training.loop import make_parts
@@ -52,7 +52,7 @@ def test_every_experiment_has_a_smoke_size_of_the_same_algorithms(name):
     small, large = load_sweep(name).runs(), load_sweep(name.removesuffix("-smoke")).runs()
     assert 0 < len(small) < len(large)
     assert {run.config.actor.strategy for run in small} == {run.config.actor.strategy for run in large}
-    assert sum(longest_steps(run.config) for run in small) < 20_000
+    assert sum(run.config.env.longest_steps for run in small) < 20_000
 
 
 @pytest.mark.parametrize("name", [name for name in sweep_names() if name.endswith("-smoke")])

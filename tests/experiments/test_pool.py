@@ -1,5 +1,6 @@
 """Many runs on one machine: the same numbers as alone, and one that fails does not stop the others."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -70,6 +71,37 @@ def test_a_worker_that_dies_costs_one_run_only(tmp_path):
     ended = {str(end.run.name): end for end in run_all(runs, tmp_path, workers=1, on_event=kill_the_first).ended}
     assert "died (exit code -9)" in ended["long"].error
     assert ended["short"].summary["status"] == "finished"
+
+
+def test_a_worker_that_dies_while_it_is_idle_costs_nothing(tmp_path, monkeypatch):
+    """Its end of the pipe is closed a moment before the system calls it dead: here the moment lasts."""
+    killed = []
+
+    def kill_the_idle(event):
+        if isinstance(event, Ended) and not killed:
+            killed.extend(multiprocessing.active_children())
+            for worker in killed:
+                worker.kill()
+                worker.join()
+                monkeypatch.setattr(worker, "is_alive", lambda: True)
+
+    ended = run_all([planned("first"), planned("second")], tmp_path, workers=1, on_event=kill_the_idle).ended
+    assert len(killed) == 1
+    assert [(str(end.run.name), end.finished) for end in ended] == [("first", True), ("second", True)]
+
+
+def test_a_sweep_whose_new_worker_is_not_reached_either_says_so(tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    (tmp_path / "own.toml").write_text(
+        "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 5\n[axes]\nseed = [0]\n"
+    )
+    monkeypatch.setattr("multiprocessing.connection.Connection.send", refuse)
+    assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert "a process died before it was sent this run, and the next was not reached" in told
+    assert multiprocessing.active_children() == []
 
 
 def test_a_run_whose_worker_dies_goes_on_in_another_and_ends_as_it_would_have(tmp_path):

@@ -280,7 +280,7 @@ DOUBTFUL = (
 def load_victims(send, settings, stopped, path, seeds, kinds):
     """Send for each seed what became of a run whose checkpoint was spoiled: (seed, refused or accepted, why)."""
     from bootdqn.common.errors import TrainingError, UsageError
-    from bootdqn.training import run, session
+    from bootdqn.training import provenance, run, session
     from bootdqn.training.config import from_flat
 
     original = session.train
@@ -294,7 +294,7 @@ def load_victims(send, settings, stopped, path, seeds, kinds):
     with (
         with_segments_of(SEGMENT_SLOTS)(),
         replaced(session, "train", train_a_little),
-        replaced(run, "provenance", lambda _: {}),
+        replaced(provenance, "provenance", lambda _: {}),
     ):
         for seed in seeds:
             victim = Victim(stopped, path / "victim", random.Random(seed), path / "marker")

@@ -73,6 +73,17 @@ def test_it_is_named_where_large_layers_learn_head_by_head(monkeypatch, kind, wh
     np.testing.assert_equal(part_of_head(after, head), part_of_head(before, head))
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_head_that_owns_an_infinite_reward_is_named_and_no_other(kind, loss):
+    spec = KINDS[kind].spec()
+    batch = random_batch(np.random.default_rng(1), spec, 5, 12)
+    batch.mask[7] = np.arange(5) == 3
+    batch.reward[7] = np.inf
+    with pytest.raises(TrainingError, match="the loss of head 3 is inf"):
+        KINDS[kind].make(spec, num_heads=5, loss=loss).update(batch)
+
+
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_a_weight_that_is_not_finite_is_found_in_any_layer_of_the_compiled_kernel(layer):
     spec = KINDS["tabular"].spec()

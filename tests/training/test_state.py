@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.run_folder import RunFolder, read_json_object
 from reference.faults import FUSED, rounds_watched, train
 
 
@@ -37,5 +37,7 @@ def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypa
 
 
 def test_a_run_goes_on_without_the_file_about_its_beginning(killed):
-    RunFolder(killed).provenance.unlink()
+    file = RunFolder(killed).provenance
+    file.unlink()
     assert train(FUSED, killed).exit_code == 0
+    assert list(read_json_object(file)) == ["exact", "resumed"]

@@ -34,7 +34,7 @@ def taken_values(q: Tensor, action: Tensor) -> Tensor:
 def head_losses(td_error: Tensor, mask: Tensor, weight: Tensor, kind: str) -> Tensor:
     """Return each head's loss over the transitions it owns: `sum_b mask * weight * loss / max(1, sum_b mask)`.
 
-    The ensemble's loss is the mean of these over heads.
+    The ensemble's loss is the mean of these over heads. An infinite error spoils only the heads that own it.
 
     Args:
         td_error: Value less target (B, K).
@@ -45,15 +45,19 @@ def head_losses(td_error: Tensor, mask: Tensor, weight: Tensor, kind: str) -> Te
     Returns:
         Losses (K,).
     """
+    error = _owned(td_error, mask)
     if kind == "squared":
-        loss = td_error.square()
+        loss = error.square()
     else:
-        loss = functional.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
-    owned = mask.to(td_error.dtype)
-    return (loss * owned * weight[:, None]).sum(dim=0) / owned.sum(dim=0).clamp(min=1)
+        loss = functional.huber_loss(error, torch.zeros_like(error), reduction="none")
+    return (loss * weight[:, None]).sum(dim=0) / mask.to(loss.dtype).sum(dim=0).clamp(min=1)
 
 
 def mean_owned_error(td_error: Tensor, mask: Tensor) -> Tensor:
     """Return the mean absolute TD error (B,) over the heads that own each transition; 0 where none does."""
-    owned = mask.to(td_error.dtype)
-    return (td_error.abs() * owned).sum(dim=1) / owned.sum(dim=1).clamp(min=1)
+    return _owned(td_error, mask).abs().sum(dim=1) / mask.to(td_error.dtype).sum(dim=1).clamp(min=1)
+
+
+def _owned(td_error: Tensor, mask: Tensor) -> Tensor:
+    """Return the errors with 0 where the head does not own the transition; times 0 an infinite one would be NaN."""
+    return torch.where(mask, td_error, 0)

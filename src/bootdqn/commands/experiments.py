@@ -36,7 +36,7 @@ class Demo:
     max_episodes: int = 2000
     """Give a run up after this many episodes."""
     workers: int | None = None
-    """Processes, of one thread each (None: one for each core)."""
+    """Processes, of one thread each (None: as many as cores and memory hold)."""
 
     def __post_init__(self) -> None:
         for name in ("num_seeds", "workers"):

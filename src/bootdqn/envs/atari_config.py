@@ -1,7 +1,7 @@
 """The flags of the Atari games, and the games there are: nothing here needs the emulator to be installed."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
@@ -31,6 +31,7 @@ class AtariConfig:
     kind: ClassVar[str] = "atari"
     must_be_said: ClassVar[str | None] = "game"
     minutes_between_checkpoints: ClassVar[float] = 10.0
+    default_target_every: ClassVar[None] = None
     game: str = "Gravitar"
     """The game: "Private Eye", private_eye, PrivateEye and ALE/PrivateEye-v5 are the same one."""
     frame_skip: int = 4
@@ -85,6 +86,21 @@ class AtariConfig:
     def frames_per_step(self) -> int:
         """How many frames a step counts for."""
         return self.frame_skip
+
+    @property
+    def costs_like(self) -> "AtariConfig":
+        """What the cost of a step depends on; one game stands for all."""
+        return replace(self, game="Pong", total_frames=1)
+
+    @property
+    def longest_episode(self) -> int:
+        """The most steps of an episode."""
+        return self.max_episode_frames // self.frame_skip
+
+    @property
+    def longest_steps(self) -> int:
+        """The most steps that training takes; the last may go beyond its frames."""
+        return -(-self.total_frames // self.frame_skip)
 
 
 def canonical_game(name: str) -> str:

@@ -15,6 +15,7 @@ class DeepSeaConfig:
     must_be_said: ClassVar[str | None] = None
     minutes_between_checkpoints: ClassVar[float] = 1.0
     frames_per_step: ClassVar[int] = 1
+    frame_stack: ClassVar[int] = 1
     clip_rewards: ClassVar[bool] = False
     size: int = 10
     """N, the side of the grid and the length of an episode."""
@@ -35,6 +36,26 @@ class DeepSeaConfig:
     def label(self) -> str:
         """A short name of this environment, for the names of runs."""
         return str(self.size)
+
+    @property
+    def costs_like(self) -> str:
+        """What the cost of a step depends on."""
+        return self.label
+
+    @property
+    def longest_episode(self) -> int:
+        """The most steps of an episode."""
+        return self.size
+
+    @property
+    def longest_steps(self) -> int:
+        """The most steps that training takes."""
+        return self.max_episodes * self.longest_episode
+
+    @property
+    def default_target_every(self) -> int:
+        """Steps from one change of the target networks to the next, unless the run says another number."""
+        return self.size
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= LARGEST_SIZE:

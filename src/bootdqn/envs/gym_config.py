@@ -17,6 +17,10 @@ class GymConfig:
     must_be_said: ClassVar[str | None] = "env_id"
     minutes_between_checkpoints: ClassVar[float] = 2.0
     frames_per_step: ClassVar[int] = 1
+    frame_stack: ClassVar[int] = 1
+    default_target_every: ClassVar[None] = None
+    longest_episode: ClassVar[None] = None
+    """Nobody knows how long an episode may be."""
     env_id: str = "CartPole-v1"
     """The environment's registered name."""
     env_options: tuple[str, ...] = ()
@@ -70,4 +74,14 @@ class GymConfig:
     @property
     def total_frames(self) -> int:
         """The steps, since every step is a frame here."""
+        return self.total_steps
+
+    @property
+    def costs_like(self) -> str:
+        """What the cost of a step depends on."""
+        return self.label
+
+    @property
+    def longest_steps(self) -> int:
+        """The most steps that training takes."""
         return self.total_steps

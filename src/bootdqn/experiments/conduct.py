@@ -3,7 +3,7 @@
 import heapq
 import itertools
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def conduct(
         return SweepOutcome(ended)
     todo = longest_first(todo)
     if ray is None:
-        make = partial(run_all, todo, out, runs_at_a_time(todo, workers))
+        make = partial(run_all, todo, out, runs_at_a_time(todo, workers, console.print))
     else:
         from bootdqn.experiments.ray_runs import run_on_ray
 
@@ -59,8 +59,10 @@ def default_workers(runs: list[PlannedRun]) -> int:
     return max(1, available_cores() // max(planned.config.run.threads for planned in runs))
 
 
-def runs_at_a_time(runs: list[PlannedRun], workers: int | None) -> int:
+def runs_at_a_time(runs: list[PlannedRun], workers: int | None, tell: Callable[[str], None] = lambda _: None) -> int:
     """Return `workers`, or if that is None as many as this machine's cores and memory hold.
+
+    Where memory holds fewer than the cores do, `tell` is given a line that says so.
 
     A run that does not even fit alone takes no memory: it will refuse itself, and the others are made.
 
@@ -75,11 +77,10 @@ def runs_at_a_time(runs: list[PlannedRun], workers: int | None) -> int:
     if needed <= available:
         return at_a_time
     fitting = sum(total <= available for total in itertools.accumulate(sizes))
+    lack = f"{at_a_time} runs at a time need {gigabytes(needed)} of memory, and {gigabytes(available)} are available"
     if workers is not None:
-        raise UsageError(
-            f"{at_a_time} runs at a time need {gigabytes(needed)} of memory, and {gigabytes(available)} are available; "
-            f"choose --workers {fitting}"
-        )
+        raise UsageError(f"{lack}; choose --workers {fitting}")
+    tell(f"{lack}; {fitting} at a time will be made")
     return fitting
 
 
@@ -95,7 +96,7 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
     if not todo:
         return table
     try:
-        at_a_time, refusal = runs_at_a_time(todo, workers), None
+        at_a_time, refusal = runs_at_a_time(todo, workers, partial(print, file=sys.stderr)), None
     except UsageError as error:
         at_a_time, refusal = len(todo), str(error)
     print("trying a little of each kind of run ...", file=sys.stderr)

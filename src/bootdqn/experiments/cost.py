@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bootdqn.common.errors import UsageError
+from bootdqn.envs.config import EnvConfig
 from bootdqn.envs.make import for_evaluation, make_environment
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import TrainConfig
@@ -29,30 +30,20 @@ class Cost(NamedTuple):
     needed: Estimate
 
 
-def longest_steps(config: TrainConfig[Any]) -> int:
-    """Return the most environment steps that a run can take."""
-    env = config.env
-    if env.kind == "deep-sea":
-        return int(env.size * env.max_episodes)
-    return int(env.total_frames // env.frames_per_step)
-
-
-def longest_evaluations(config: TrainConfig[Any]) -> int:
+def longest_evaluations(config: TrainConfig[EnvConfig]) -> int:
     """Return the most steps that all evaluations of a run can take together."""
     env, rules = config.env, config.evaluation
     if rules.eval_every_frames is None:
         return 0
-    each, times = rules.eval_max_steps, longest_steps(config) * env.frames_per_step // rules.eval_every_frames
-    if env.kind == "deep-sea":
-        each = min(each, rules.eval_episodes * env.size)
-    elif env.kind == "atari":
-        each = min(each, rules.eval_episodes * env.max_episode_frames // env.frames_per_step)
-    return int(times * each)
+    each, times = rules.eval_max_steps, env.longest_steps * env.frames_per_step // rules.eval_every_frames
+    if env.longest_episode is not None:
+        each = min(each, rules.eval_episodes * env.longest_episode)
+    return times * each
 
 
 def longest_first(runs: list[PlannedRun]) -> list[PlannedRun]:
     """Return the runs ordered so that all workers stay busy to the end: by seed, and for each the longest first."""
-    return sorted(runs, key=lambda planned: (planned.config.run.seed, -longest_steps(planned.config)))
+    return sorted(runs, key=lambda planned: (planned.config.run.seed, -planned.config.env.longest_steps))
 
 
 def costs(runs: list[PlannedRun]) -> list[Cost | UsageError]:
@@ -66,7 +57,7 @@ def costs(runs: list[PlannedRun]) -> list[Cost | UsageError]:
                 known[kind] = _measured(planned.config)
             except UsageError as error:
                 known[kind] = error
-        measured, steps = known[kind], longest_steps(planned.config)
+        measured, steps = known[kind], planned.config.env.longest_steps
         if isinstance(measured, UsageError):
             found.append(measured)
         else:
@@ -94,10 +85,10 @@ def memory_needed(runs: list[PlannedRun]) -> list[int]:
 
 
 def _kind(config: TrainConfig[Any]) -> Any:
-    """Return what the cost of a step depends on; of Atari games one stands for all, of our own strategies EVOI."""
-    env = config.env.label if config.env.kind != "atari" else replace(config.env, game="Pong", total_frames=1)
+    """Return what the cost of a step depends on; of our own strategies EVOI stands for all."""
+    env = config.env
     actor = config.actor if config.actor.strategy_from else replace(config.actor, strategy="evoi", warmup_steps=0)
-    return (config.env.kind, env, actor, config.network, config.learner, config.replay, replace(config.run, seed=0))
+    return (env.kind, env.costs_like, actor, config.network, config.learner, config.replay, replace(config.run, seed=0))
 
 
 class _Measured(NamedTuple):

@@ -13,7 +13,6 @@ from rich.text import Text
 from bootdqn.common.algorithms import algorithm, on_atari
 from bootdqn.common.variants import is_dqn, label, nameless, variant_of
 from bootdqn.common.written import counted
-from bootdqn.experiments.cost import longest_steps
 from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import default_settings, to_flat
@@ -28,7 +27,7 @@ class Display:
 
     def __init__(self, runs: list[PlannedRun], done: list[Ended], console: Console) -> None:
         self._console = console
-        self._work = {planned.name: longest_steps(planned.config) for planned in runs}
+        self._work = {planned.name: planned.config.env.longest_steps for planned in runs}
         self._total, self._done = len(runs), sum(end.finished for end in done)
         self._failed = sum(not end.finished for end in done)
         self._todo = {planned.name for planned in runs} - {end.run.name for end in done}

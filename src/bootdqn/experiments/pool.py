@@ -13,6 +13,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from bootdqn.common.errors import TrainingError
 from bootdqn.experiments.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
@@ -36,6 +37,9 @@ def run_all(
     A run that fails, or whose process dies, is tried again `retries` times, from its last checkpoint and in a new
     process, after all others; it does not stop them. On a signal to stop the runs under way save themselves and stop,
     and those not begun are left out of the result. The processes import what this one has of the user's own code.
+
+    Raises:
+        TrainingError: A process died while it was idle, and the one that took its place was not reached, either.
     """
     waiting, ended, crew = deque(runs), list[Ended](), list[_Worker]()
     failures: Counter[PurePosixPath] = Counter()
@@ -93,11 +97,24 @@ class _Worker:
         return self.current
 
     def begin(self, planned: PlannedRun) -> PlannedRun:
-        """Send a run to the process; one that died while it was idle is replaced first."""
-        if not self.process.is_alive():
-            self._start()
+        """Send a run to the process; one that died while it was idle is replaced first, once.
+
+        Raises:
+            TrainingError: The new process cannot be reached, either.
+        """
         self.current = planned
-        self.connection.send(planned)
+        if self.process.is_alive():
+            with suppress(OSError):  # it has died, and the system does not say so yet
+                self.connection.send(planned)
+                return planned
+        self.dismiss()
+        self._start()
+        try:
+            self.connection.send(planned)
+        except OSError as error:
+            raise TrainingError(
+                f"{planned.name}: a process died before it was sent this run, and the next was not reached ({error})"
+            ) from error
         return planned
 
     def news(self) -> Event:

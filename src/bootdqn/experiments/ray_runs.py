@@ -20,7 +20,7 @@ from bootdqn.common.errors import FolderInUseError, UsageError, how_to_install
 from bootdqn.common.lock import LOST_AFTER_SECONDS, Holder, holder_of
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.written import counted
-from bootdqn.experiments.cost import longest_steps, memory_needed
+from bootdqn.experiments.cost import memory_needed
 from bootdqn.experiments.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
@@ -225,7 +225,7 @@ def _progress_of(folder: RunFolder, planned: PlannedRun) -> Progress | None:
         step, seconds = int(record["step"]), float(record["seconds"])
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         return None
-    completed = step / longest_steps(planned.config)
+    completed = step / planned.config.env.longest_steps
     left = seconds * (1 - completed) / completed if completed else None
     return Progress(
         0, completed, f"{step:,} steps", f"{step / max(seconds, 1e-9):,.0f} steps/s", left, "on the cluster"

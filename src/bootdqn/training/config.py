@@ -105,10 +105,9 @@ class TrainConfig(Generic[EnvT]):
     run: RunConfig = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        if self.learner.target_every is None and not isinstance(self.env, DeepSeaConfig):
+        if self.learner.target_every is None and self.env.default_target_every is None:
             raise ValueError("--target-every needs a number of steps here; only DeepSea has one by itself")
-        frame_stack = self.env.frame_stack if isinstance(self.env, AtariConfig) else 1
-        capacity, fewest = self.replay.replay_capacity, self.run.num_envs * (frame_stack + 1)
+        capacity, fewest = self.replay.replay_capacity, self.run.num_envs * (self.env.frame_stack + 1)
         if capacity < fewest:
             raise ValueError(
                 f"--replay-capacity must be at least {fewest} for --num-envs {self.run.num_envs}, got {capacity}"
@@ -171,11 +170,9 @@ def default_settings() -> dict[str, dict[str, Any]]:
 def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
     """Return `config` with every value that depends on another one filled in."""
     env, learner = config.env, config.learner
-    if not isinstance(env, DeepSeaConfig):
-        return config
     if learner.target_every is None:
-        learner = replace(learner, target_every=env.size)
-    if env.mapping_seed is None and env.randomize_actions:
+        learner = replace(learner, target_every=env.default_target_every)
+    if isinstance(env, DeepSeaConfig) and env.mapping_seed is None and env.randomize_actions:
         env = replace(env, mapping_seed=config.run.seed)
     return replace(config, env=env, learner=learner)
 

@@ -1,14 +1,18 @@
 """Where a run's numbers come from: versions, source, arguments, machine."""
 
+import hashlib
 import os
 import platform
 import subprocess
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bootdqn.common.files import write_json_atomically
+from bootdqn.common.run_folder import RunFolder, read_json_object
 from bootdqn.training.extensions import digests
 
 PACKAGES = (
@@ -16,6 +20,56 @@ PACKAGES = (
     *("ale-py", "opencv-python-headless"),
 )
 MAX_DIFF_CHARACTERS = 200_000
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What is known of how the run in a folder came about: its beginning, and each process that took it up since."""
+
+    folder: RunFolder
+    known: dict[str, Any]
+    """What `provenance.json` holds, or will hold; nothing where somebody has removed it."""
+
+    @classmethod
+    def begin(cls, folder: RunFolder, threads: int, environment: dict[str, Any]) -> "Provenance":
+        """Return that of a run which begins in this process; nothing is written yet."""
+        return cls(folder, provenance(threads) | {"environment": environment})
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> "Provenance":
+        """Return that of a run which has begun.
+
+        Raises:
+            DamagedFileError: The file is there and cannot be read.
+        """
+        return cls(folder, read_json_object(folder.provenance) if folder.provenance.exists() else {})
+
+    @property
+    def identity(self) -> str:
+        """What stands for the run, from its first start on, wherever its folder is moved to."""
+        text = f"{self.folder.path.name} {self.known.get('started', '')}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def write(self) -> None:
+        """Write it into the folder."""
+        write_json_atomically(self.folder.provenance, self.known)
+
+    def changes_of_own_code(self) -> list[str]:
+        """Return a line for each module of the user's own that is no longer what the run began with."""
+        before, now = self.known.get("own_code"), digests()
+        return [
+            f"{module} has changed since this run began, which is no longer exact"
+            for module, digest in (before.items() if isinstance(before, dict) else [])
+            if module in now and now[module] != digest
+        ]
+
+    def note_resumption(self, step: int, threads: int, not_exact: list[str]) -> None:
+        """Write down that this process took the run up at `step`, and why that was not exact, if it was not."""
+        before = self.known.get("resumed")
+        entry = {"step": step, "not_exact": not_exact, **provenance(threads)}
+        resumed = [*(before if isinstance(before, list) else []), entry]
+        exact = self.known.get("exact", True) and not not_exact
+        write_json_atomically(self.folder.provenance, self.known | {"exact": exact, "resumed": resumed})
 
 
 def provenance(threads: int) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """One run in one folder: claim the folder, find out where the run stands, and train it to its end."""
 
-import hashlib
 import itertools
 import re
 import shutil
@@ -13,7 +12,7 @@ from bootdqn.agent.build import precision_advice
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.lock import locked
-from bootdqn.common.run_folder import RunFolder, read_json_object
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.specs import BoxSpec
 from bootdqn.envs.make import effective_settings
 from bootdqn.networks.torsos import seen_as
@@ -21,9 +20,8 @@ from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.compiling import make_kernels_ready
 from bootdqn.training.config import SavingConfig, TrainConfig, differences, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
-from bootdqn.training.extensions import digests
 from bootdqn.training.loop import Parts, make_parts
-from bootdqn.training.provenance import provenance
+from bootdqn.training.provenance import Provenance
 from bootdqn.training.session import SILENT, Progress, Session, Voice
 from bootdqn.training.signals import stop_on_signal
 from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks, refused_to_open
@@ -85,8 +83,8 @@ def run(
                 return RunOutcome(finished, 0, already_finished=True)
             checkpoints = Checkpoints(folder.checkpoints)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
-            origin = _origin(folder) if loaded else provenance(config.run.threads) | {"environment": settings}
-            sinks = _open_sinks(config, folder, loaded, origin, tensorboard=tensorboard, wandb=wandb)
+            origin = Provenance.read(folder) if loaded else Provenance.begin(folder, config.run.threads, settings)
+            sinks = _open_sinks(config, folder, loaded, origin.identity, tensorboard=tensorboard, wandb=wandb)
             if loaded is None:
                 _begin(folder, checkpoints, config, origin)
             folder.summary.unlink(missing_ok=True)
@@ -95,7 +93,7 @@ def run(
                 sinks=sinks, voice=voice, stop=stop,
             )  # fmt: skip
             if loaded is not None:
-                _tell_resumption(folder, config, loaded, session.not_exact, voice)
+                _tell_resumption(origin, config, loaded, session.not_exact, voice)
             return RunOutcome(*session.train())
 
 
@@ -115,18 +113,18 @@ def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], voi
     return parts
 
 
-def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any], origin: dict[str, Any]) -> None:
+def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any], origin: Provenance) -> None:
     """Make the folder, which is ours now, ready for the run's first step."""
     _clear(folder, checkpoints)
     write_json_atomically(folder.config, to_flat(config))
-    write_json_atomically(folder.provenance, origin)
+    origin.write()
 
 
 def _open_sinks(
     config: TrainConfig[Any],
     folder: RunFolder,
     loaded: Loaded | None,
-    origin: dict[str, Any],
+    identity: str,
     *,
     tensorboard: bool,
     wandb: bool,
@@ -135,19 +133,19 @@ def _open_sinks(
     sinks: list[Sink] = []
     if wandb:
         with refused_to_open("wandb"):
-            sinks.append(WandbSink(folder.path, to_flat(config), _identity(folder.path.name, origin)))
+            sinks.append(WandbSink(folder.path, to_flat(config), identity))
     if tensorboard:
         sinks.append(TensorBoardSink(folder.tensorboard, loaded.step + 1 if loaded else 0))
     return sinks
 
 
 def _tell_resumption(
-    folder: RunFolder, config: TrainConfig[Any], loaded: Loaded, not_restored: list[str], voice: Voice
+    origin: Provenance, config: TrainConfig[Any], loaded: Loaded, not_restored: list[str], voice: Voice
 ) -> None:
     """Say, and write down, where the run goes on, and whether it can do so exactly."""
     voice.announce(f"going on from step {loaded.step:,}")
-    not_exact = [*not_restored, *_changes_of_own_code(folder)]
-    _note_resumption(folder, config, loaded.step, not_exact)
+    not_exact = [*not_restored, *origin.changes_of_own_code()]
+    origin.note_resumption(loaded.step, config.run.threads, not_exact)
     for problem in not_exact:
         voice.warn(problem)
 
@@ -210,37 +208,6 @@ def _clear(folder: RunFolder, checkpoints: Checkpoints) -> None:
     events = folder.tensorboard.glob("events.out.tfevents.*")
     for left_over in (folder.summary, folder.weights, folder.metrics, folder.timing, *events):
         left_over.unlink(missing_ok=True)
-
-
-def _changes_of_own_code(folder: RunFolder) -> list[str]:
-    """Return a line for each module of the user's own that is no longer what the run began with."""
-    before = _origin(folder).get("own_code")
-    now = digests()
-    return [
-        f"{module} has changed since this run began, which is no longer exact"
-        for module, digest in (before.items() if isinstance(before, dict) else [])
-        if module in now and now[module] != digest
-    ]
-
-
-def _note_resumption(folder: RunFolder, config: TrainConfig[Any], step: int, not_exact: list[str]) -> None:
-    """Write down that another process took the run up, and whether it could do so exactly."""
-    known = _origin(folder)
-    entry = {"step": step, "not_exact": not_exact, **provenance(config.run.threads)}
-    known["exact"] = known.get("exact", True) and not not_exact
-    before = known.get("resumed")
-    known["resumed"] = [*(before if isinstance(before, list) else []), entry]
-    write_json_atomically(folder.provenance, known)
-
-
-def _origin(folder: RunFolder) -> dict[str, Any]:
-    """Return what was written down when the run began; nothing where somebody has removed it."""
-    return read_json_object(folder.provenance) if folder.provenance.exists() else {}
-
-
-def _identity(name: str, origin: dict[str, Any]) -> str:
-    """Return what stands for the run, from its first start on, wherever its folder is moved to."""
-    return hashlib.sha256(f"{name} {origin.get('started', '')}".encode()).hexdigest()[:16]
 
 
 def _is_ours(path: Path) -> bool:
