@@ -19,7 +19,7 @@ from bootdqn import __version__
 from bootdqn.commands.experiments import Demo, Sweep
 from bootdqn.commands.results import Evaluate, Inspect, Report
 from bootdqn.commands.training import Resume, Train
-from bootdqn.common.errors import TrainingError, UsageError
+from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory
 from bootdqn.common.written import did_you_mean
 from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.exploration.registry import registered_name
@@ -31,6 +31,8 @@ BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
 """What says how long to train: episodes on DeepSea, steps in Gymnasium, frames on Atari."""
 OF_PROCESSOR = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
 """What takes memory of the processor."""
+OF_GPU = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
+"""What takes memory of a GPU."""
 
 
 class Command(Protocol):
@@ -150,13 +152,10 @@ def run_command_line(arguments: list[str]) -> int:
     except KeyboardInterrupt as stop:
         print("bootdqn: interrupted", file=sys.stderr)
         return int(getattr(stop, "exit_code", 130))
-    except MemoryError as error:
-        return _tell_lack_of_memory(error, OF_PROCESSOR)
-    except RuntimeError as error:
-        advice = _advice_on_memory(error)
-        if not advice:
+    except (MemoryError, RuntimeError) as error:
+        if not is_lack_of_memory(error):
             raise
-        return _tell_lack_of_memory(error, advice)
+        return _tell_lack_of_memory(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its exit
         return 141
@@ -165,16 +164,8 @@ def run_command_line(arguments: list[str]) -> int:
         return 2
 
 
-def _advice_on_memory(error: RuntimeError) -> str:
-    """Return what to do if PyTorch raised this for lack of memory, or nothing if it is about something else."""
-    import torch
-
-    if isinstance(error, torch.OutOfMemoryError):
-        return "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
-    return OF_PROCESSOR if "allocate memory" in str(error) else ""
-
-
-def _tell_lack_of_memory(error: Exception, advice: str) -> int:
+def _tell_lack_of_memory(error: Exception) -> int:
+    advice = OF_GPU if type(error).__name__ == "OutOfMemoryError" else OF_PROCESSOR
     lines = str(error).splitlines() or ["MemoryError"]
     print(f"bootdqn: not enough memory ({lines[0]}); {advice}", file=sys.stderr)
     return 2

@@ -5,9 +5,10 @@ import sys
 import traceback
 
 import pytest
+import torch
 
 from bootdqn.common import errors
-from bootdqn.common.errors import raised_in
+from bootdqn.common.errors import TrainingError, blamed_on, raised_in
 from bootdqn.common.run_folder import read_json_object
 
 
@@ -37,3 +38,26 @@ def test_a_line_of_our_own_is_never_told(tmp_path):
     while error.__traceback__.tb_next:
         error.__traceback__ = error.__traceback__.tb_next
     assert raised_in(error) == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("none left"),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+    ],
+    ids=repr,
+)
+def test_a_lack_of_memory_is_blamed_on_nobody(error):
+    with pytest.raises(type(error)) as caught, blamed_on("the evaluation"):
+        raise error
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes do not fit"), OSError("gone")], ids=repr)
+def test_whatever_else_is_raised_is_blamed(error):
+    told = f"the evaluation raised {type(error).__name__}: {error}"
+    with pytest.raises(TrainingError, match=told) as caught, blamed_on("the evaluation"):
+        raise error
+    assert caught.value.__cause__ is error

@@ -4,13 +4,19 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 
 import bootdqn
 from bootdqn.cli import run_command_line
+from bootdqn.common.errors import TrainingError
 from bootdqn.common.run_folder import RunFolder
+from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.inspector.inspect import inspect_run
+from bootdqn.inspector.maps import deep_sea_maps
+from bootdqn.inspector.recording import Player
 from reference.browser import data_of, opened
 from reference.faults import WALK, Walk, disturbed, train
+from reference.threads import torch_threads
 
 
 def test_maps_show_every_snapshot_and_count_the_visits(deep_sea, tmp_path):
@@ -23,6 +29,36 @@ def test_maps_show_every_snapshot_and_count_the_visits(deep_sea, tmp_path):
         assert (visits.sum(axis=1) == 200).all(), "every episode comes by every row once"
         assert np.triu(visits, 1).sum() == 0
         assert ((np.array(one["votes"]) >= 0) & (np.array(one["votes"]) <= 1)).all()
+
+
+def test_an_environment_that_raises_while_the_maps_are_made_is_told_in_a_line(deep_sea, tmp_path, monkeypatch, capsys):
+    """The episodes recorded all have a seed; of those that the maps count only the first has one."""
+    begin = DeepSea.reset
+
+    def jammed(env, *, seed=None):
+        return raises() if seed is None else begin(env, seed=seed)
+
+    monkeypatch.setattr(DeepSea, "reset", jammed)
+    assert run_command_line(["inspect", str(deep_sea), "--out", str(tmp_path / "page.html")]) == 1
+    assert capsys.readouterr().err == "bootdqn: the environment raised ZeroDivisionError: boom\n"
+
+
+def test_a_strategy_that_raises_while_the_maps_are_made_is_told_in_a_line(deep_sea, monkeypatch):
+    player = Player(deep_sea)
+    monkeypatch.setattr(type(player.strategy), "scores", raises)
+    with pytest.raises(TrainingError, match=r"^the strategy raised ZeroDivisionError: boom$"):
+        deep_sea_maps(player, deep_sea, seed=0, weights=None)
+
+
+def test_the_maps_are_made_with_the_threads_of_the_run(deep_sea, monkeypatch):
+    player, seen = Player(deep_sea), set()
+    own = player.config.run.threads
+    select = type(player.strategy).select
+    watched = lambda *given: seen.add(torch.get_num_threads()) or select(*given)  # noqa: E731
+    monkeypatch.setattr(type(player.strategy), "select", watched)
+    with torch_threads(own + 1):
+        deep_sea_maps(player, deep_sea, seed=0, weights=None)
+    assert seen == {own}
 
 
 def test_a_snapshot_can_be_chosen_by_its_step(deep_sea, tmp_path, capsys):

@@ -177,6 +177,17 @@ def test_an_environment_that_never_begins_leaves_a_folder_that_a_mended_one_can_
     assert results(path) == unbroken(FUSED)
 
 
+def test_an_environment_that_runs_out_of_memory_ends_the_run_and_is_not_blamed(path, monkeypatch, capsys):
+    none_left = raising(MemoryError("none left"))
+    with disturbed(monkeypatch, step=at_step(100, none_left)):
+        assert train_by_command(FUSED, path) == 2
+    assert capsys.readouterr().err.startswith("bootdqn: not enough memory (none left); lower --replay-capacity")
+    summary = RunFolder(path).read_summary()
+    assert (summary["status"], summary["error"]) == ("failed", "not enough memory: none left (step 99)")
+    assert len(list(RunFolder(path).read_metrics("episode"))) == summary["episodes"]
+    assert_good_checkpoint(path, step=96)
+
+
 @pytest.mark.parametrize("outcome_of", [with_reward(float("nan")), raising(OutOfOrderError("the motor is hot"))])
 def test_the_command_line_tells_it_in_a_line_and_goes_on_afterwards(path, monkeypatch, capsys, unbroken, outcome_of):
     with disturbed(monkeypatch, step=at_step(100, outcome_of)):

@@ -21,7 +21,15 @@ def killed(tmp_path, monkeypatch):
     return tmp_path / "run"
 
 
-@pytest.mark.parametrize("error", [MemoryError("none left"), torch.OutOfMemoryError("CUDA out of memory")], ids=repr)
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("none left"),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ],
+    ids=repr,
+)
 def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypatch, error):
     def refuse(*_):
         raise error

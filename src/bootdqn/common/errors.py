@@ -41,13 +41,25 @@ class FolderLostError(TrainingError):
 
 @contextmanager
 def blamed_on(culprit: str, when: str = "") -> Iterator[None]:
-    """Turn whatever is raised within, by code that is not ours, into a TrainingError that says by whom."""
+    """Turn whatever is raised within, by code that is not ours, into a TrainingError that says by whom.
+
+    A lack of memory is nobody's fault, and is left as it is: the command line knows what to advise.
+    """
     try:
         yield
     except (UsageError, TrainingError):
         raise
     except Exception as error:
+        if is_lack_of_memory(error):
+            raise
         raise TrainingError(f"{culprit} raised {type(error).__name__}{when}: {error}") from error
+
+
+def is_lack_of_memory(error: Exception) -> bool:
+    """Return whether `error` says that memory ran out, here or on a GPU. PyTorch, not imported for it, has its own."""
+    if isinstance(error, RuntimeError):
+        return type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)
+    return isinstance(error, MemoryError)
 
 
 def raised_in(error: BaseException) -> str:

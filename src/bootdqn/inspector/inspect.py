@@ -41,6 +41,6 @@ def inspect_run(
         return f"Open {figure}.{without}"
     maps = []
     if isinstance(player.config.env, DeepSeaConfig):
-        maps = deep_sea_maps(path, strategy, seed, find_weights(path, checkpoint))
+        maps = deep_sea_maps(player, path, seed, find_weights(path, checkpoint))
     page = write_page(recording, maps, out)
     return f"{summary(recording)} Open {page} in a browser.{without}"

@@ -12,7 +12,6 @@ from bootdqn.common.errors import CannotBeShownError, UsageError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.envs.config import DeepSeaConfig
-from bootdqn.envs.make import Environment
 from bootdqn.exploration.notation import parse_strategy
 from bootdqn.exploration.strategies import (
     Boltzmann,
@@ -25,11 +24,11 @@ from bootdqn.exploration.strategies import (
     follows_head,
 )
 from bootdqn.exploration.voting import vote, vote_diversity
-from bootdqn.training.config import TrainConfig
-from bootdqn.training.observations import checked_observation
-from bootdqn.training.opened import Opened, open_run, read_run_config
+from bootdqn.training.opened import Opened, open_run
+from bootdqn.training.play import Play
 from bootdqn.training.threads import pinned_threads
 
+CULPRIT = "the environment"
 METHODS = {
     "BootDQN": "greedy",
     "BootDQN-UCB": "ucb",
@@ -183,21 +182,14 @@ class Player:
             checkpoint: Step of one of its snapshots, or a file of weights (None: the last saved).
             strategy: How to act (None: as in training).
         """
-        self.config: TrainConfig[Any] = read_run_config(path)
-        self.strategy = parse_strategy(strategy or self.config.actor.strategy)
-        self.strategy_text = strategy or self.config.actor.strategy
-        on_deep_sea = isinstance(self.config.env, DeepSeaConfig)
-        self.compared = compared_with(self.strategy, on_deep_sea=on_deep_sea)
         self.blind: str | None = None
         """Why the environment cannot be shown, where it cannot."""
-        self._opened = self._open(path, checkpoint, None if on_deep_sea else "rgb_array")
-        self.environment: Environment = self._opened.environment
-        self.step = self._opened.step
+        self.opened = self._open(path, checkpoint)
+        self.config, self.environment = self.opened.config, self.opened.environment
+        self.strategy_text = strategy or self.config.actor.strategy
+        self.strategy = parse_strategy(self.strategy_text)
+        self.compared = compared_with(self.strategy, on_deep_sea=isinstance(self.config.env, DeepSeaConfig))
         self.title = path.name if path.name else str(path)
-
-    def q_values(self, observation: Array) -> Array:
-        """Return Q-values (B, K, A) of observations (B, ...)."""
-        return self._opened.q_values(observation)
 
     def record(
         self,
@@ -228,27 +220,24 @@ class Player:
         with pinned_threads(self.config.run.threads):
             for episode in range(episodes):
                 active = int(rng.integers(num_heads)) if head is None else head
-                with blamed_on("the environment"):
-                    shown, _ = self.environment.reset(seed=int(rng.integers(2**31)))
-                over = False
-                while not over and len(steps) < max_steps:
-                    observation = checked_observation(self._opened.spec.observation, "the environment", shown)
-                    q = self.q_values(observation[None])[0]
+                play = Play(self.environment, CULPRIT, seed=int(rng.integers(2**31)))
+                while not play.over and len(steps) < max_steps:
+                    observation = play.look()
+                    q = self.opened.q_values(observation[None])[0]
                     with blamed_on("the strategy"):
                         scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))
                     frame, cell = self._shown(observation)
-                    names = self._names(cell)
-                    with blamed_on("the environment"):
-                        shown, reward, terminated, truncated, _ = self.environment.step(action)
-                    steps.append(Step(episode, active, q, scores, action, float(reward), frame, cell, names))
-                    over = terminated or truncated
+                    names, reward = self._names(cell), play.step(action)
+                    steps.append(Step(episode, active, q, scores, action, reward, frame, cell, names))
                     show(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
-        return Recording(self.title, self.strategy, self.strategy_text, has_head, self.compared, self.step, steps)
+        return Recording(
+            self.title, self.strategy, self.strategy_text, has_head, self.compared, self.opened.step, steps
+        )
 
-    def _open(self, path: Path, checkpoint: str | int | None, render_mode: str | None) -> Opened:
+    def _open(self, path: Path, checkpoint: str | int | None) -> Opened:
         try:
-            return open_run(path, checkpoint, render_mode=render_mode)
+            return open_run(path, checkpoint, render_mode="rgb_array")
         except CannotBeShownError as error:
             self.blind = str(error)
             return open_run(path, checkpoint)

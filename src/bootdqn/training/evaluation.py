@@ -8,10 +8,10 @@ import numpy as np
 from bootdqn.common.errors import TrainingError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
+from bootdqn.envs.make import Environment, for_evaluation, make_environment
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, vote, vote_diversity
 from bootdqn.training.config import TrainConfig
-from bootdqn.training.observations import checked_observation
+from bootdqn.training.play import Play
 
 CULPRIT = "the environment of the evaluation"
 
@@ -53,8 +53,8 @@ def evaluate(
     Args:
         q_values: Maps observations (E, ...) to Q-values (E, K, A).
         environment: Played from a seeded reset on; its rewards are raw.
-        episodes: The most episodes.
-        max_steps: The most steps, of all episodes together.
+        episodes: The most episodes, at least 1.
+        max_steps: The most steps, of all episodes together, at least 1.
         rule: How the heads vote.
         rng: Seeds the environment.
         stop: Asked at every step; where it answers yes the evaluation is abandoned.
@@ -66,41 +66,28 @@ def evaluate(
     Raises:
         TrainingError: The environment raised something, or showed what it should not.
     """
-    spec = spec_of(environment).observation
-    with blamed_on(CULPRIT):
-        shown, _ = environment.reset(seed=int(rng.integers(2**31)))
-    on_step(1)
-    returns: list[float] = []
-    lengths: list[int] = []
-    total, length, steps = 0.0, 0, 0
-    measures = np.zeros(4)
-    while len(returns) < episodes and steps < max_steps:
-        if stop():
-            return None
-        with blamed_on(CULPRIT):
-            observation = checked_observation(spec, CULPRIT, shown)
-        q = q_values(observation[None])
-        measures += [float(measure[0]) for measure in vote_diversity(q)]
-        action = int(vote(q, rule)[0])
-        with blamed_on(CULPRIT):
-            shown, given, terminated, truncated, _ = environment.step(action)
-            reward = float(given)
-        on_step(len(returns) + 1)
-        total, length, steps = total + reward, length + 1, steps + 1
-        if terminated or truncated:
-            returns.append(total)
-            lengths.append(length)
-            total, length = 0.0, 0
-            if len(returns) < episodes and steps < max_steps:
-                with blamed_on(CULPRIT):
-                    shown, _ = environment.reset()
-                on_step(len(returns) + 1)
-    cut = not returns
+    seed: int | None = int(rng.integers(2**31))
+    finished: list[Play] = []
+    measures, steps = np.zeros(4), 0
+    while len(finished) < episodes and steps < max_steps:
+        number, play, seed = len(finished) + 1, Play(environment, CULPRIT, seed), None
+        on_step(number)
+        while not play.over and steps < max_steps:
+            if stop():
+                return None
+            q = q_values(play.look()[None])
+            measures += [float(measure[0]) for measure in vote_diversity(q)]
+            play.step(int(vote(q, rule)[0]))
+            steps += 1
+            on_step(number)
+        if play.over:
+            finished.append(play)
+    counted = finished or [play]
     return Evaluation(
-        returns=[total] if cut else returns,
-        lengths=[length] if cut else lengths,
-        cut=cut,
-        diversity=dict(zip(VoteDiversity._fields, (measures / max(steps, 1)).tolist(), strict=True)),
+        returns=[one.total for one in counted],
+        lengths=[one.length for one in counted],
+        cut=not finished,
+        diversity=dict(zip(VoteDiversity._fields, (measures / steps).tolist(), strict=True)),
     )
 
 

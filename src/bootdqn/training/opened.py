@@ -32,6 +32,11 @@ class Opened(NamedTuple):
             q: Array = self.ensemble(torch.from_numpy(np.ascontiguousarray(observations))).numpy()
         return q
 
+    def with_weights(self, weights: Path) -> "Opened":
+        """Return the same run, its environment shared, with the networks in another of its files."""
+        ensemble, step = load_ensemble(weights, self.config, self.spec)
+        return self._replace(ensemble=ensemble, step=step)
+
 
 def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: str | None = None) -> Opened:
     """Open the run in folder `path` at a snapshot's step, or with the weights in a file (None: those saved last).

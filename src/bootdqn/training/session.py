@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bootdqn.common.errors import DamagedFileError, FolderLostError, TrainingError, raised_in
+from bootdqn.common.errors import DamagedFileError, FolderLostError, TrainingError, is_lack_of_memory, raised_in
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.lock import Lock
 from bootdqn.common.run_folder import RunFolder
@@ -105,18 +105,26 @@ class Session:
         except FolderLostError:
             raise  # the folder is another process's: not a word goes into it
         except TrainingError as error:
-            self._lock.check()
-            for file in (self._run.records, self._timing):  # what it came to is in the last of them
-                with contextlib.suppress(OSError):
-                    file.flush()
             message = f"{error}{_place(error)} (step {self._parts.position.step:,})"
-            written = self._write_summary(
-                self._summary(status="failed", error=message, traceback=traceback.format_exception(error))
-            )
+            written = self._note_failure(error, message)
             kept = "its last checkpoint" + (", and summary.json the traceback" if written and error.__cause__ else "")
             raise TrainingError(f"{message}; {self._folder.path} keeps {kept}") from error
+        except Exception as error:
+            if is_lack_of_memory(error):
+                self._note_failure(error, f"not enough memory: {error} (step {self._parts.position.step:,})")
+            raise
         finally:
             self._close()
+
+    def _note_failure(self, error: Exception, message: str) -> bool:
+        """Write down what the run came to and why it failed, and return whether the summary could be written."""
+        self._lock.check()
+        for file in (self._run.records, self._timing):  # what it came to is in the last of them
+            with contextlib.suppress(OSError):
+                file.flush()
+        return self._write_summary(
+            self._summary(status="failed", error=message, traceback=traceback.format_exception(error))
+        )
 
     def _go_on_from(self, loaded: Loaded) -> float:
         """Put the run where `loaded` was made, and return the seconds it had taken until then."""

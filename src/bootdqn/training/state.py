@@ -5,9 +5,8 @@ import json
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
-from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError
+from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError, is_lack_of_memory
 from bootdqn.common.specs import Array, DiscreteSpec
 from bootdqn.common.tensors import bytes_of
 from bootdqn.envs.seeded import EpisodeNotReproducedError
@@ -89,9 +88,11 @@ def set_state(run: Run, state: State) -> list[str]:
         if len(values["environments"]) != len(parts.environments):
             raise ValueError("it has another number of environments")
         return _restore_environments(parts, values["environments"])
-    except (UsageError, TrainingError, MemoryError, torch.OutOfMemoryError):
-        raise  # a machine that is too small says nothing of the checkpoint
+    except (UsageError, TrainingError):
+        raise
     except Exception as error:  # an emulator that is given rubbish raises anything
+        if is_lack_of_memory(error):
+            raise  # a machine that is too small says nothing of the checkpoint
         raise DamagedFileError(f"the checkpoint is not one of this run: {type(error).__name__}: {error}") from error
 
 

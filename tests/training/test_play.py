@@ -1,0 +1,63 @@
+"""An episode outside of training: what is shown is looked at when it is wanted, and what goes wrong has a name."""
+
+import gymnasium
+import pytest
+
+from bootdqn.common.errors import TrainingError
+from bootdqn.training.play import Play
+
+
+class Stairs(gymnasium.Env):
+    """Three steps down, each of which pays more; the ground is none of the places promised."""
+
+    observation_space = gymnasium.spaces.Discrete(3)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+        self.place = 0
+        return self.place, {}
+
+    def step(self, _action):
+        self.place += 1
+        return self.place, self.place, self.place == 3, False, {}
+
+
+def test_an_episode_counts_its_steps_and_adds_up_its_rewards():
+    play = Play(Stairs(), "the stairs")
+    seen = []
+    while not play.over:
+        seen.append((int(play.look()), play.length, play.total, play.step(0)))
+    assert seen == [(0, 0, 0.0, 1.0), (1, 1, 1.0, 2.0), (2, 2, 3.0, 3.0)]
+    assert (play.length, play.total) == (3, 6.0)
+
+
+def test_what_nobody_looks_at_is_not_checked():
+    play = Play(Stairs(), "the stairs")
+    for _ in range(3):
+        play.step(0)
+    assert play.over
+    with pytest.raises(TrainingError, match=r"^the stairs gave the observation 3, not one of 0\.\.2$"):
+        play.look()
+
+
+def play_a_step():
+    play = Play(Stairs(), "the stairs")
+    play.look()
+    play.step(0)
+
+
+@pytest.mark.parametrize(
+    ("method", "gives", "complaint"),
+    [
+        ("reset", None, "TypeError"),
+        ("reset", ("nowhere", {}), "TypeError|ValueError|UFuncTypeError"),
+        ("step", None, "TypeError"),
+        ("step", (1, 0.0, False, False), "ValueError"),
+        ("step", (1, "much", False, False, {}), "ValueError"),
+        ("step", (1, None, False, False, {}), "TypeError"),
+    ],
+)
+def test_whatever_the_environment_gives_wrong_is_blamed_on_it(monkeypatch, method, gives, complaint):
+    monkeypatch.setattr(Stairs, method, lambda *_, **__: gives)
+    with pytest.raises(TrainingError, match=f"^the stairs raised ({complaint}): "):
+        play_a_step()
