@@ -210,3 +210,12 @@ def test_a_formula_runs_where_no_gradient_is_kept(formula, mode):
     with mode():
         result = formula(TORCH.array(Q, "float32"))
     assert_same(TORCH, result, formula(TORCH.array(Q, "float32")))
+
+
+@pytest.mark.parametrize("function", [ucb, ids])
+def test_gradients_are_finite_where_heads_agree(function):
+    q = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
+    function(q).sum().backward()
+    assert torch.isfinite(q.grad).all()
+    jax_gradient = jax.grad(lambda values: function(values).sum())(jnp.zeros((4, 3)))
+    assert bool(jnp.isfinite(jax_gradient).all())

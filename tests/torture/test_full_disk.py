@@ -24,7 +24,7 @@ SETTINGS = DEEP_SEA | {"max_episodes": 80, "replay_capacity": 160}
 SMALL_SEGMENTS = with_segments_of(24)
 OFTEN = {"checkpoint_every_steps": 16}
 NO_CHECKPOINT = re.compile(
-    r"no checkpoint at step [\d,]+: \[Errno \d+\] [^\n]+; training goes on, next try in \d+ seconds"
+    r"no checkpoint at step [\d,]+: \[Errno \d+\] [^\n]+; training goes on, next try within \d+ seconds"
 )
 NOT_WRITTEN = re.compile(r"\S+ could not be written at step [\d,]+: \[Errno \d+\] [^\n]+; training goes on")
 

@@ -178,7 +178,7 @@ def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[list[Played], Lo
         text = f"↑ {known[strategy]:,.1f} in the paper"
         axes.text(0.02, 0.97 - 0.07 * number, text, transform=axes.transAxes, va="top", fontsize=8,
                   color=colours[strategy])  # fmt: skip
-    for strategy in known.keys() - far_above:
+    for strategy in [one for one in known if one not in far_above]:
         axes.plot([1.0], [known[strategy]], transform=axes.get_yaxis_transform(), marker="<", markersize=7,
                   linestyle="none", color=colours[strategy], clip_on=False)  # fmt: skip
     mark = Line2D([], [], marker="<", linestyle="none", color="#666666")

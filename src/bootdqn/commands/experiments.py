@@ -130,6 +130,7 @@ class Sweep:
     def execute(self) -> int:
         """Make the runs; exit code 0 if every one finished."""
         from bootdqn.experiments.conduct import conduct, cost_table
+        from bootdqn.experiments.events import split_done
         from bootdqn.experiments.plan import load_sweep
 
         sweep = load_sweep(self.name).with_overrides(self.overrides)
@@ -157,7 +158,7 @@ class Sweep:
             print(f"failed: {out / end.run.name}: {end.error}", file=sys.stderr)
         finished = sum(end.finished for end in outcome.ended)
         print(f"{finished} of {counted(len(runs), 'run')} finished in {out}")
-        if finished < len(runs):
+        if split_done(runs, out)[0]:
             print("the same command goes on with the others", file=sys.stderr)
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
 

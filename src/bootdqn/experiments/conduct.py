@@ -92,7 +92,7 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
     for name in ("run", "steps", "time", "memory", "disk"):
         table.add_column(name, justify="left" if name == "run" else "right", no_wrap=True)
     for end in ended:
-        table.add_row(str(end.run.name), "", "done" if end.finished else "in the way", "", "")
+        table.add_row(str(end.run.name), "", "done" if end.finished else "another run is there", "", "")
     if not todo:
         return table
     try:

@@ -83,8 +83,9 @@ def ucb(q: Array, scale: float = 1.0) -> Array:
     Returns:
         Scores (..., A), higher is better.
     """
-    mean, variance = _mean_and_variance(q, namespace_of_q(q))
-    return mean + scale * variance**0.5
+    xp = namespace_of_q(q)
+    mean, variance = _mean_and_variance(q, xp)
+    return mean + scale * _deviation(variance, xp)
 
 
 def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Array:
@@ -109,7 +110,7 @@ def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Arr
     check_noise_variance(noise_variance)
     xp = namespace_of_q(q)
     mean, variance = _mean_and_variance(q, xp)
-    width = regret_scale * variance**0.5
+    width = regret_scale * _deviation(variance, xp)
     regret = xp.max(mean + width, axis=-1, keepdims=True) - (mean - width)
     information = xp.log1p(variance / noise_variance) + 1e-5
     return -(regret**2) / information
@@ -171,3 +172,9 @@ def _mean_and_variance(q: Array, xp: Any) -> tuple[Array, Array]:
     """Return both over the heads of `q`, each (..., A); an action that is ruled out has mean -inf and no variance."""
     mean = xp.mean(q, axis=-2)
     return mean, population_variance(xp.where((mean == -xp.inf)[..., None, :], 0.0, q), -2, xp)
+
+
+def _deviation(variance: Array, xp: Any) -> Array:
+    """Return the square root, with a gradient of 0 where all heads agree."""
+    agreed = variance == 0
+    return xp.where(agreed, 0.0, xp.where(agreed, 1.0, variance) ** 0.5)

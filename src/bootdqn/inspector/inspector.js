@@ -51,6 +51,7 @@ function drawAxis(svg, values, top, bottom) {
     element(svg, "line", { x1: PLOT.left, x2: PLOT.width, y1: y(value), y2: y(value), stroke: "#8883" });
     element(svg, "text", { x: PLOT.left - 6, y: y(value) + 4, "text-anchor": "end", "data-tick": text }, text);
   });
+  if (!hasZero) element(svg, "text", { x: PLOT.width, y: bottom - 3, "text-anchor": "end", "data-no-zero": "" }, "bars do not begin at 0");
   if (hasZero) element(svg, "line", { x1: PLOT.left, x2: PLOT.width, y1: y(0), y2: y(0), stroke: "currentColor", "stroke-width": 1, "data-zero": "" });
   return { y, floor: hasZero ? 0 : low };
 }
@@ -116,7 +117,7 @@ function drawGrid(parent, size, colour, mark) {
 }
 
 function drawFacts(step) {
-  const rows = [["step", `${now}`], ["episode", `${step.episode + 1}`], ...(data.followsHead ? [["active head", `${step.head}`]] : [["active head", "none"], ["head of the bars", `${step.head}`]]), ["done", step.names[step.action]],
+  const rows = [["step", `${now}`], ["episode", `${step.episode + 1}`], ...(data.followsHead ? [["active head", `${step.head}`]] : [["active head", "none"], ["head of the bars", `${step.head}`]]), ["action", step.names[step.action]],
     ["reward", number(step.reward)], ["largest EVOI", number(Math.max(...step.evoi))], ["disagreement", `${number(step.disagreement)} nats`]];
   data.methods.forEach((method, m) => rows.push([`${SHAPES[m]} ${method.name}`, step.names[step.choices[m]]]));
   byId("facts").replaceChildren(...rows.map(([name, value]) => {

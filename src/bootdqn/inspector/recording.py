@@ -189,7 +189,8 @@ class Player:
         self.strategy_text = strategy or self.config.actor.strategy
         self.strategy = parse_strategy(self.strategy_text)
         self.compared = compared_with(self.strategy, on_deep_sea=isinstance(self.config.env, DeepSeaConfig))
-        self.title = path.name if path.name else str(path)
+        env, seed = self.config.env, self.config.run.seed
+        self.title = f"{env.kind} {env.label}, {self.strategy_text}, seed {seed}"
 
     def record(
         self,

@@ -151,7 +151,7 @@ GYM = TrainConfig(
     replay=ReplayConfig(replay_capacity=100_000, mask_probability=0.5),
     evaluation=EvaluationConfig(eval_every_frames=10_000),
 )
-"""Settings that learn small control tasks; ours, the paper has none.
+"""Settings for small tasks; ours, the paper has none.
 
 Where rewards are sparse, heads that all learn from the same few thousand silent steps agree before they have seen one:
 half the data each, and a uniform start, keep them apart.

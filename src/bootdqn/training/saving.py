@@ -62,7 +62,7 @@ class Saver:
         except OSError as error:
             wait = min(RETRY_SECONDS, self._interval)
             self._next_try = time.monotonic() + wait
-            self._warn(f"no checkpoint at step {step:,}: {error}; training goes on, next try in {wait:.0f} seconds")
+            self._warn(f"no checkpoint at step {step:,}: {error}; training goes on, next try within {wait:.0f} seconds")
             self.failed = True
             return None
         now = time.monotonic()

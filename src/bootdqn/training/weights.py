@@ -39,7 +39,10 @@ def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[
             step = int((file.metadata() or {}).get("step", 0))
             ensemble.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118 - no mapping
     except FileNotFoundError:
-        raise UsageError(f"{path} is not there yet: weights are saved at each evaluation and at the end") from None
+        raise UsageError(
+            f"{path} is not there: weights are saved at each evaluation and when a run ends or is stopped (Ctrl-C; the "
+            "same command goes on), and --snapshot-every keeps them on the way"
+        ) from None
     except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
         raise UsageError(f"{path} does not hold the networks of this run: {error}") from error
     return ensemble, step
