@@ -1,5 +1,6 @@
 """What can be inspected: any snapshot, game or environment; what cannot is told in a line."""
 
+import itertools
 import shutil
 
 import numpy as np
@@ -9,6 +10,8 @@ import bootdqn
 from bootdqn.cli import run_command_line
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.inspector.inspect import inspect_run
+from bootdqn.inspector.maps import deep_sea_maps
+from bootdqn.inspector.recording import Player
 from reference.browser import data_of, opened
 from reference.faults import WALK, Walk, disturbed, train
 
@@ -23,6 +26,16 @@ def test_maps_show_every_snapshot_and_count_the_visits(deep_sea, tmp_path):
         assert (visits.sum(axis=1) == 200).all(), "every episode comes by every row once"
         assert np.triu(visits, 1).sum() == 0
         assert ((np.array(one["votes"]) >= 0) & (np.array(one["votes"]) <= 1)).all()
+
+
+def test_maps_are_those_of_the_networks(deep_sea):
+    player = Player(deep_sea)
+    q = player.q_values(np.arange(36)).reshape(6, 6, 5, 2)
+    cells = itertools.product(range(6), repeat=2)
+    wanting_right = [(q[cell].argmax(axis=-1) == player.environment.optimal_action(*cell)).mean() for cell in cells]
+    last = deep_sea_maps(deep_sea, None, 0, None)[-1]
+    assert last.votes.ravel() == pytest.approx(wanting_right)
+    assert last.evoi == pytest.approx(bootdqn.evoi(q, reduce="sum").max(axis=-1), rel=1e-5)
 
 
 def test_a_snapshot_can_be_chosen_by_its_step(deep_sea, tmp_path, capsys):
