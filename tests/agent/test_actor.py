@@ -152,6 +152,14 @@ def test_epsilon_is_the_share_of_random_actions(strategy, num_envs):
     assert stats.chisquare(counts, expected * len(actions)).pvalue > 0.01
 
 
+def test_each_environment_has_a_coin_of_its_own():
+    actor = make_actor(num_envs=2, num_heads=1, epsilon=0.5)
+    q = np.zeros((2, 1, 100))
+    q[..., 0] = 1
+    at_random = np.array([actor.act(q, step, learning=True) != 0 for step in range(2000)])
+    assert abs(np.corrcoef(at_random, rowvar=False)[0, 1]) < 0.1
+
+
 def test_epsilon_changes_in_a_straight_line_and_then_stays():
     config = ActorConfig(epsilon=1.0, epsilon_end=0.1, epsilon_steps=90)
     assert [config.epsilon_at(step) for step in (0, 30, 45, 90, 1000)] == pytest.approx([1.0, 0.7, 0.55, 0.1, 0.1])

@@ -102,6 +102,20 @@ def test_the_ensemble_of_a_tabular_learner_is_never_behind():
     np.testing.assert_array_equal(state["target.heads.0.weight"], state["online.heads.0.weight"])
 
 
+def test_a_row_whose_first_moment_has_faded_to_zero_goes_on_fading_after_a_resumption():
+    learner, spec, rng = learner_after(20, KINDS["tabular"], num_values=60, seed=7)
+    state = copy_of_state(learner)
+    state["first_moment.heads.0.weight"][:] = 0
+    learner.set_state(state)
+    batches = [random_batch(rng, spec, 3, 4) for _ in range(3)]
+    for batch in batches:
+        learner.update(batch)
+    absent = np.setdiff1d(np.arange(60), np.concatenate([batch.observation for batch in batches]))
+    before, after = (one["second_moment.heads.0.weight"][:, absent] for one in (state, copy_of_state(learner)))
+    assert before.any()
+    np.testing.assert_allclose(after, before * 0.999**3, rtol=1e-4)
+
+
 @pytest.mark.parametrize("steps", [0, 3])
 def test_restoring_into_a_learner_with_a_history_forgets_it(kind, steps):
     spec = kind.spec()

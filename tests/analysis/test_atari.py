@@ -106,6 +106,14 @@ def test_the_scores_of_each_k_are_those_within_the_same_frames(tmp_path):
     assert found == [("2", "2.0", "2M"), ("10", "2.0", "2M")]
 
 
+def test_the_papers_speed_at_each_k_follows_from_its_runtime(tmp_path):
+    """100 million frames took 24 hours and 53 minutes with two heads, 39 hours and 3 minutes with ten."""
+    for num_heads in (2, 3, 10):
+        write_atari(tmp_path / str(num_heads), num_heads=num_heads)
+    found = {row["K"]: row["frames/s, paper"] for row in rows(runtime(read(tmp_path)[0]))}
+    assert found == {"2": "1,116", "3": "", "10": "711"}
+
+
 @pytest.mark.parametrize("change", [{"device": "cuda"}, {"threads": 7}, {"engine": "torch"}])
 def test_speeds_are_averaged_and_compared_only_where_they_were_computed_alike(tmp_path, change):
     for heads, seed in itertools.product((2, 4, 6, 8, 10), (0, 1)):

@@ -89,3 +89,13 @@ def test_a_stratified_interval_draws_within_strata():
     assert 49 <= low < 50 < high <= 51
     low, high = stratified_interval([[0.0, 2.0, 4.0], [100.0, 102.0, 104.0]], interquartile_means)
     assert low < 52 < high
+
+
+def test_a_stratified_interval_holds_the_middle_95_per_cent():
+    """The mean of 200 values, drawn within two strata far apart, is as good as normal: 1.96 standard errors a side."""
+    strata = [np.arange(100.0), np.arange(1000.0, 1100.0)]
+    low, high = stratified_interval(strata, lambda rows: rows.mean(axis=1))
+    standard_error = np.sqrt(np.arange(100.0).var() / 200)
+    assert np.array([low, high]) == pytest.approx(
+        549.5 + 1.96 * standard_error * np.array([-1, 1]), abs=0.15 * standard_error
+    )

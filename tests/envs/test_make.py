@@ -1,5 +1,7 @@
 """Any environment with discrete actions, and a clear word about the others."""
 
+from dataclasses import replace
+
 import gymnasium
 import numpy as np
 import pytest
@@ -35,6 +37,16 @@ def test_no_episode_is_longer_than_the_configuration_says(config):
         _, _, terminated, truncated, _ = env.step(0)
         steps, ended = steps + 1, terminated or truncated
     assert steps == config.longest_episode
+
+
+def test_the_flags_of_deep_sea_reach_it():
+    plain = DeepSeaConfig(size=20, randomize_actions=False, unscaled_move_cost=0.5)
+    calm, windy = (make_environment(replace(plain, deterministic=still)) for still in (True, False))
+    for env in (calm, windy):
+        env.reset(seed=0)
+    downhill = [(21 * row, pytest.approx(-0.025)) for row in range(1, 20)]
+    assert [calm.step(1)[:2] for _ in range(19)] == downhill, "action 1 goes right, for a twentieth of the cost"
+    assert [windy.step(1)[:2] for _ in range(19)] != downhill
 
 
 def test_a_continuous_action_space_is_a_clear_error():

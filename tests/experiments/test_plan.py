@@ -41,7 +41,10 @@ def test_the_papers_experiments_say_what_they_are_of_the_paper_and_where_they_di
 
 
 def test_the_papers_atari_runs_have_the_papers_settings():
-    for run in load_sweep("paper-atari").runs():
+    runs = load_sweep("paper-atari").runs()
+    assert {run.config.actor.strategy for run in runs} == {"greedy", "ucb", "gain", "evoi"}
+    assert {run.config.env.game for run in runs} == {"Gravitar", "Solaris", "PrivateEye", "Venture", "Alien", "Hero"}
+    for run in runs:
         assert run.config.env.total_frames == 200_000_000
         assert run.config.network.num_heads == 10
         assert run.config.replay.replay_capacity == 1_000_000

@@ -1,9 +1,11 @@
 """What the inspector says of each choice: every number is the formulas' own, and every flip is told as what it was."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import entropy
 
 import bootdqn
 from bootdqn.inspector.figure import draw_step
@@ -38,9 +40,33 @@ def test_the_numbers_shown_are_those_of_the_formulas_on_the_recorded_values(deep
         chosen = [int(bootdqn.parse_strategy(one).select(q, head)) for one in own]
         played = [step.action] if strategy in ("ids", "vote:rule=borda") else []
         assert list(shown["choices"]) == [*chosen, int(bootdqn.vote(q)), *played]
+        assert shown["disagreement"] == pytest.approx(entropy(np.bincount(q.argmax(axis=1))), abs=10**-DIGITS)
         alone = q.mean(axis=0) if name in ("ucb", "ids", "vote") else q[head]
         assert (shown["flip"] is not None) == (shown["action"] != int(np.argmax(alone)))
         assert np.allclose(shown["scores"], bootdqn.parse_strategy(strategy).scores(q, head), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("head", [0, 3])
+def test_the_head_that_is_asked_for_is_the_active_one(deep_sea, head):
+    recording = Player(deep_sea, strategy="greedy").record(episodes=4, max_steps=100, seed=0, head=head)
+    assert {step.head for step in recording.steps} == {head}
+    assert all(step.action == step.q[head].argmax() for step in recording.steps)
+
+
+def test_actions_are_called_what_they_do(deep_sea):
+    steps = Player(deep_sea, strategy="greedy").record(episodes=3, max_steps=100, seed=0, head=None).steps
+    for step, following in pairwise(steps):
+        if following.episode == step.episode:
+            went_right = following.cell[1] > step.cell[1]
+            assert step.names[step.action] == f"{step.action}: {'right' if went_right else 'left'}"
+
+
+def test_the_bars_of_the_figure_are_the_active_heads_values_and_the_bonuses_on_top(deep_sea):
+    recording = Player(deep_sea, strategy="greedy").record(episodes=1, max_steps=9, seed=0, head=2)
+    step = recording.steps[1]
+    tops = [bar.get_y() + bar.get_height() for bar in draw_step(recording, 1).axes[1].patches]
+    own, gain, evoi = step.q[2], bootdqn.gain(step.q)[2], bootdqn.evoi(step.q, reduce="sum")
+    assert np.reshape(tops, (4, 2)) == pytest.approx(np.stack([own, own + gain, own, own + evoi]), rel=1e-5)
 
 
 def test_a_flip_is_told_with_its_numbers(deep_sea):

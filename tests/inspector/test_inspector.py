@@ -1,5 +1,6 @@
 """What can be inspected: any snapshot, game or environment; what cannot is told in a line."""
 
+import itertools
 import shutil
 
 import numpy as np
@@ -59,6 +60,16 @@ def test_the_maps_are_made_with_the_threads_of_the_run(deep_sea, monkeypatch):
     with torch_threads(own + 1):
         deep_sea_maps(player, deep_sea, seed=0, weights=None)
     assert seen == {own}
+
+
+def test_maps_are_those_of_the_networks(deep_sea):
+    player = Player(deep_sea)
+    q = player.opened.q_values(np.arange(36)).reshape(6, 6, 5, 2)
+    cells = itertools.product(range(6), repeat=2)
+    wanting_right = [(q[cell].argmax(axis=-1) == player.environment.optimal_action(*cell)).mean() for cell in cells]
+    last = deep_sea_maps(player, deep_sea, seed=0, weights=None)[-1]
+    assert last.votes.ravel() == pytest.approx(wanting_right)
+    assert last.evoi == pytest.approx(bootdqn.evoi(q, reduce="sum").max(axis=-1), rel=1e-5)
 
 
 def test_a_snapshot_can_be_chosen_by_its_step(deep_sea, tmp_path, capsys):

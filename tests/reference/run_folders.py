@@ -7,6 +7,7 @@ import numpy as np
 from bootdqn.training.config import default_settings
 
 DEFAULTS = default_settings()
+MEASURES = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")
 GAMES = ("Gravitar", "Solaris", "PrivateEye", "Venture", "Alien", "Hero")
 
 
@@ -34,16 +35,18 @@ def write_deep_sea(
 def write_atari(
     path, game="Hero", strategy="evoi", seed=0, num_heads=10, scores=(1.0, 3.0), every=1_000_000, **changes
 ):
-    """Write an Atari run with the given evaluations; `diversity` is a value for all four measures."""
+    """Write an Atari run with these evaluations; `diversity` is a value for all four measures, or a series of each."""
     diversity = changes.pop("diversity", 1.5)
     status = changes.pop("status", "finished")
-    measures = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")
+    if not isinstance(diversity, dict):
+        diversity = dict.fromkeys(MEASURES, [diversity] * len(scores))
     frames = [every * number for number in range(1, len(scores) + 1)]
     config = {"environment": "atari", "game": game, "strategy": strategy, "seed": seed, "num_heads": num_heads}
     config |= {"total_frames": frames[-1]} | changes
     metrics = [
-        {"kind": "evaluation", "frames": at, "step": at // 4, "mean_return": score} | dict.fromkeys(measures, diversity)
-        for at, score in zip(frames, scores, strict=True)
+        {"kind": "evaluation", "frames": at, "step": at // 4, "mean_return": score}
+        | dict(zip(diversity, values, strict=True))
+        for at, score, *values in zip(frames, scores, *diversity.values(), strict=True)
     ]
     write_folder(path, config, {"status": status, "seconds": 100.0 * num_heads}, metrics)
 

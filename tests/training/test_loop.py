@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.loop import make_parts, train
+from reference.faults import SMALL, disturbed
 
 
 def config(**settings):
@@ -157,6 +158,40 @@ def test_the_bonus_is_learned_from_and_told_apart_from_the_return():
         assert episode.bonus == pytest.approx(sum(given[steps]))
         assert episode.total_reward == pytest.approx(episode.info["denoised_return"])
         assert sum(stored[steps]) == pytest.approx(episode.total_reward + episode.bonus)
+
+
+@pytest.mark.parametrize(("clip_rewards", "learned"), [(True, [1.0, -1.0, 0.0]), (False, [7.0, -3.0, 0.0])])
+def test_rewards_are_clipped_for_learning_only(monkeypatch, clip_rewards, learned):
+    def paid(walk, observation, _reward, *rest):
+        return observation, (7, -3, 0)[(walk.steps - 1) % 3], *rest
+
+    settings = resolve(from_flat({"environment": "gym"} | SMALL | {"clip_rewards": clip_rewards}))
+    with disturbed(monkeypatch, step=paid):
+        parts, log = spied(settings)
+        episodes = [episode for round_ in rounds(settings, parts, 99) for episode in round_.finished]
+    assert [arguments[2] for name, arguments, _ in log if name == "add"] == learned * 33
+    given = iter([7, -3, 0] * 33)
+    assert [episode.total_reward for episode in episodes] == [
+        sum(itertools.islice(given, episode.length)) for episode in episodes
+    ]
+    assert len(episodes) > 2
+
+
+def test_the_replay_is_made_as_the_settings_say():
+    settings = config(discount=0.5, n_step=3, replay="prioritized", alpha=1.0)
+    replay = make_parts(settings).replay
+    replay.begin_episode(0, 0)
+    for step in range(4):
+        replay.add(0, 0, 1.0, step + 1, np.ones(4, bool), terminated=step == 3, truncated=False)
+    replay.change_priorities(np.arange(4), np.float32([1, 2, 4, 8]))
+    batch = replay.sample(15_000, np.random.default_rng(0))
+    assert np.bincount(batch.slot) == pytest.approx([1000, 2000, 4000, 8000], rel=0.01)
+    assert set(zip(batch.slot, batch.reward, batch.discount, strict=True)) == {
+        (0, 1.75, 0.125),
+        (1, 1.75, 0),
+        (2, 1.5, 0),
+        (3, 1, 0),
+    }
 
 
 def test_after_an_update_the_replay_hears_how_wrong_the_heads_were():
