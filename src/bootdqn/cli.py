@@ -108,7 +108,7 @@ COMMANDS: dict[str, Any] = {
         Report,
         None,
         "Turn a folder of runs into one page, with every table and figure of the paper, ours beside theirs."
-        "\n\nIt is about DeepSea and Atari; runs of train gym have a table."
+        "\n\nRuns of train gym have learning curves and a table."
         "\n\nExample: bootdqn report runs/deepsea --out report.html",
         imports=(),
     ),

@@ -6,9 +6,10 @@ import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
 from bootdqn.analysis import atari_figures
+from bootdqn.analysis.answers import atari_answer
 from bootdqn.analysis.atari import curve, equal_budget, improvements, in_common, maximal_scores, read_played
 from bootdqn.analysis.atari_heads import runtime
-from bootdqn.analysis.report import atari_answer, write_report
+from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
 from reference.run_folders import DEFAULTS, write_atari
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 
+from bootdqn.analysis.answers import deep_sea_answer
 from bootdqn.analysis.deep_sea import COLUMNS, Result, cells, read_results, summary_table, table
 from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, drawing, episodes_to_solve, solved_fraction
 from bootdqn.analysis.figures import to_png, to_svg
-from bootdqn.analysis.report import deep_sea_answer
 from bootdqn.analysis.runs import read_runs
 from bootdqn.common.variants import Variant, label
 from reference.run_folders import DEFAULTS, write_deep_sea

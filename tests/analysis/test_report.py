@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bootdqn.analysis import deep_sea_figures
+from bootdqn.analysis.answers import atari_answer
 from bootdqn.analysis.atari import (
     MEASURES,
     Played,
@@ -23,7 +24,7 @@ from bootdqn.analysis.atari import (
 from bootdqn.analysis.atari_heads import runtime
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
-from bootdqn.analysis.report import atari_answer, write_report
+from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError

@@ -63,7 +63,16 @@ def write_study(root, seeds=3, evaluations=30, every=1_000_000):
 
 
 def write_gym(path, strategy="gain", seed=0, found=(1.0, 2.0, 3.0), env_id="CartPole-v1", status="finished", **changes):
-    """Write a run of `train gym`; `found` are its recent return, its last and its best evaluation."""
+    """Write a run of `train gym`; `found` are its recent return, its last and its best evaluation.
+
+    `episodes` and `evaluations` are its records, as pairs of a step and a return.
+    """
+    episodes, evaluations = changes.pop("episodes", ()), changes.pop("evaluations", ())
     config = {"environment": "gym", "env_id": env_id, "strategy": strategy, "seed": seed, "total_steps": 1000}
     names = ("recent_return", "last_evaluation", "max_evaluation")
-    write_folder(path, config | changes, {"status": status} | dict(zip(names, found, strict=True)))
+    metrics = [
+        {"kind": "episode", "episode": number, "step": step, "return": value}
+        for number, (step, value) in enumerate(episodes, start=1)
+    ]
+    metrics += [{"kind": "evaluation", "step": step, "mean_return": value} for step, value in evaluations]
+    write_folder(path, config | changes, {"status": status} | dict(zip(names, found, strict=True)), metrics)

@@ -15,6 +15,7 @@ from bootdqn.analysis.statistics import (
     interval_of_mean,
     moving_average,
     probability_of_improvement,
+    smoothed,
     stratified_interval,
 )
 from bootdqn.analysis.tables import Table
@@ -202,11 +203,10 @@ def curve(runs: list[Played], measure: str | None = None) -> tuple[Values, Value
     a short one is drawn as it was. Runs are cut to the shortest; they are evaluated at the same frames.
     """
     length = min(len(run.frames) for run in runs)
-    window = min(10, max(1, length // 10))
     values = [run.scores if measure is None else run.diversity[measure] for run in runs]
     return (
         np.asarray(runs[0].frames[:length], float),
-        np.stack([moving_average(series[:length], window) for series in values]),
+        np.stack([smoothed(series[:length]) for series in values]),
     )
 
 

@@ -1,9 +1,10 @@
 """Any folder of runs into one self-contained page, with its figures and tables beside it as files."""
 
-from collections import Counter
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,12 +17,14 @@ from bootdqn.analysis import (
     bsuite_score,
     deep_sea,
     deep_sea_figures,
+    gym_figures,
     gym_runs,
     variant_figures,
 )
+from bootdqn.analysis.answers import answer, deep_sea_answer
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import judged
-from bootdqn.analysis.deep_sea import Cell, Result
+from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.gym_runs import GymRun
@@ -33,9 +36,12 @@ from bootdqn.common.files import write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, looks, nameless
 from bootdqn.common.written import counted
 
-OfVariant = TypeVar("OfVariant", Result, Played)
+__all__ = ["deep_sea_answer", "said_once", "write_report"]
+OfVariant = TypeVar("OfVariant", Result, Played, GymRun)
 MOST_CURVES = 8
 """Of a figure that has no other way to show them."""
+LONGEST_NAME = 80
+"""Letters of an environment and its options in the name of a file."""
 
 
 class Drawn(NamedTuple):
@@ -94,14 +100,14 @@ def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
     _add_deep_sea(content, results, runs, aside)
     played, aside = said_once(played)
     _add_atari(content, played, aside)
-    if in_gym:
-        content.sections.append(("Gymnasium", content.table(gym_runs.table(in_gym))))
+    in_gym, aside = said_once(in_gym)
+    _add_gym(content, in_gym, aside)
     if any(run.kind in ("deep-sea", "atari") for run in runs):
         _add_claims(content, evidence)
     _add_troubles(content, troubles)
     out.parent.mkdir(parents=True, exist_ok=True)
     heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {root}"
-    write_text_atomically(out, page(_answer(results, played, in_gym), heading, content.sections))
+    write_text_atomically(out, page(answer(results, played, in_gym), heading, content.sections))
     _write_files(content, out.with_name(f"{out.stem}_files"))
     return out
 
@@ -211,6 +217,25 @@ def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) ->
     content.sections.append(("Atari", "".join(parts)))
 
 
+def _add_gym(content: Content, found: list[GymRun], aside: dict[str, Any]) -> None:
+    if not found:
+        return
+    figures = [_learning_curves(content, cells) for cells in gym_runs.by_task(found).values()]
+    content.sections.append(("Gymnasium", "".join([_sentence(aside), *figures, content.table(gym_runs.table(found))])))
+
+
+def _learning_curves(content: Content, cells: list[gym_runs.Cell]) -> str:
+    curves = gym_figures.learning_curves(cells, MOST_CURVES)
+    return content.figure(_name_of(content, cells[0].environment), *curves) if curves else ""
+
+
+def _name_of(content: Content, environment: str) -> str:
+    """Return a name for the figure of an environment that no other has: letters, digits and dashes."""
+    name = "gym-" + re.sub(r"[^a-z0-9]+", "-", environment.lower()).strip("-")[:LONGEST_NAME]
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(one for one in names if one not in content.figures)
+
+
 def _add_claims(content: Content, evidence: Evidence) -> None:
     note = (
         "<p>A claim counts as supported or contradicted only on as many seeds and frames as it takes: on Atari the "
@@ -228,78 +253,6 @@ def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
         table = Table("not-counted", "Runs that are not finished, or do not count", ("run", "why"), rows,
                       text_columns=("run", "why"))  # fmt: skip
         content.sections.append(("Not counted", content.table(table)))
-
-
-def _answer(results: list[Result], played: list[Played], in_gym: list[GymRun]) -> str:
-    """Say first what a reader wants to know: which strategy explored best here, and how sure we are."""
-    answers = [deep_sea_answer(group) for group in list(deep_sea.by_cap(results).values())[:1]]
-    answers += [atari_answer(atari.with_paper_heads(played))] if played else []
-    answers += [gym_runs.answer(in_gym)] if in_gym else []
-    return " ".join(answers) or "There is nothing to compare yet."
-
-
-def atari_answer(played: list[Played]) -> str:
-    """Say which algorithm did best on Atari, and on how much evidence."""
-    variants, compared = atari.variants_of(played), atari.in_common(played)
-    games = [g for g in atari.games_of(compared) if all(atari.of(compared, g, variant) for variant in variants)]
-    if len(variants) < 2 or not games:
-        there = f"{counted(len(played), 'run')}, {counted(len(variants), 'algorithm')}"
-        return f"On Atari there is nothing to compare yet: {there}."
-    best = Counter(filter(None, (atari.leader(played, game, variants) for game in games)))
-    seeds = min(len(atari.of(played, game, variant)) for game in games for variant in variants)
-    frames = atari.frames_of([run for run in compared if run.game in games])
-    rests_on = f"of {len(variants)} algorithms on {counted(seeds, 'seed')} and {frames} frames."
-    first = [variant for variant in variants if best[variant] == max(best.values(), default=0) > 0]
-    if not first:
-        return f"On Atari, none has the highest maximal score alone in any of {counted(len(games), 'game')}, {rests_on}"
-    names, has = " and ".join(map(atari.name_of, first)), "has" if len(first) == 1 else "each have"
-    games_said = f"{best[first[0]]} of {counted(len(games), 'game')}"
-    return f"On Atari, {names} {has} the highest maximal score in {games_said}, {rests_on}"
-
-
-def deep_sea_answer(results: list[Result]) -> str:
-    """Say which algorithm did best at the largest size, and on how much evidence.
-
-    Best is who solved it in the largest fraction of runs, and of those who needed the fewest episodes. That these are
-    the fewest of all is said where no run of it reached the cap and no other's mean, or lower bound, is as low.
-    """
-    largest = max(result.size for result in results)
-    ranked = sorted(
-        (cell for cell in deep_sea.cells(results) if cell.size == largest),
-        key=lambda cell: (-cell.solved_fraction, cell.mean),
-    )
-    best, *others = ranked
-    if not best.solved:
-        return f"At N = {largest} no algorithm solved DeepSea before the cap ({_seeds_each(ranked)})."
-    if not best.censored and all(best.mean < other.mean for other in others):
-        first = [best]
-        text = (
-            f"At N = {largest}, {label(best.variant)} needed the fewest episodes: {best.mean:,.0f} on average, "
-            f"{best.solved} of {counted(len(best.results), 'run')} solved."
-        )
-    else:
-        first = [cell for cell in ranked if cell.solved_fraction == best.solved_fraction]
-        text = f"At N = {largest}, DeepSea was solved most often by {' and '.join(map(_how_often, first))}."
-    named = ranked[: len(first) + 1]
-    for cell in named[len(first) :]:
-        text += f" Next: {label(cell.variant)}, {_mean_of(cell)} ({cell.solved} of {len(cell.results)} solved)."
-    seeds = min(len(cell.results) for cell in named)
-    few = f" {counted(seeds, 'seed')} {'is' if seeds == 1 else 'are'} few: this is a picture, not a proof."
-    return text + (few if seeds <= 3 else "")
-
-
-def _how_often(cell: Cell) -> str:
-    runs = f"{cell.solved} of {counted(len(cell.results), 'run')}"
-    return f"{label(cell.variant)} ({runs}, {_mean_of(cell)} episodes on average)"
-
-
-def _mean_of(cell: Cell) -> str:
-    return f"{'at least ' if cell.censored else ''}{cell.mean:,.0f}"
-
-
-def _seeds_each(cells: list[Cell]) -> str:
-    fewest, most = (end(len(cell.results) for cell in cells) for end in (min, max))
-    return f"{counted(most, 'seed')} each" if fewest == most else f"{fewest} to {counted(most, 'seed')} each"
 
 
 def _write_files(content: Content, folder: Path) -> None:
