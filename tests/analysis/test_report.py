@@ -35,6 +35,7 @@ from reference.run_folders import DEFAULTS, GAMES, write_atari, write_deep_sea, 
 from reference.verdicts import verdicts as all_verdicts
 
 EVIL = "<script>alert(1)<"
+NOTHING = "there is nothing to compare it with."
 
 
 def rows(table):
@@ -300,9 +301,14 @@ def test_plain_strategies_at_other_sizes_have_neither(report):
 
 
 def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
-    write_atari(tmp_path / "a")
-    expected = "On Atari there is nothing to compare yet: 1 run, 1 algorithm."
+    write_atari(tmp_path / "a", seed=0)
+    write_atari(tmp_path / "b", seed=1, scores=(1.0, 6.0))
+    expected = "On Atari, BootDQN-EVOI has a maximal score of 4.5 on Hero (2 seeds, 2M frames); " + NOTHING
     assert atari_answer(played_below(tmp_path)) == expected
+    for game in ("Alien", "Venture", "Solaris"):
+        write_atari(tmp_path / game, game)
+    expected = "of 3.0 on Solaris, 3.0 on Venture, 3.0 on Alien and 1 further game (1 seed, 2M frames); " + NOTHING
+    assert atari_answer(played_below(tmp_path)).endswith(expected)
 
 
 def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):

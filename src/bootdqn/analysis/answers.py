@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from bootdqn.analysis import atari, deep_sea, gym_runs
+import numpy as np
+
+from bootdqn.analysis import atari, deep_sea, gym_runs, paper
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.deep_sea import Cell, Result
 from bootdqn.analysis.deep_sea_claims import LEVEL
@@ -14,6 +16,9 @@ from bootdqn.common.written import counted, rounded
 
 MOST_TASKS = 3
 """Of Gymnasium that are told one by one."""
+MOST_GAMES = 3
+"""That are told one by one."""
+ALONE = "there is nothing to compare it with"
 
 
 def answer(results: list[Result], played: list[Played], in_gym: list[GymRun]) -> str:
@@ -28,7 +33,9 @@ def atari_answer(played: list[Played]) -> str:
     """Say which algorithm did best on Atari, and on how much evidence."""
     variants, compared = atari.variants_of(played), atari.in_common(played)
     games = [g for g in atari.games_of(compared) if all(atari.of(compared, g, variant) for variant in variants)]
-    if len(variants) < 2 or not games:
+    if len(variants) == 1:
+        return _alone_on_atari(played)
+    if not games:
         there = f"{counted(len(played), 'run')}, {counted(len(variants), 'algorithm')}"
         return f"On Atari there is nothing to compare yet: {there}."
     best = Counter(filter(None, (atari.leader(played, game, variants) for game in games)))
@@ -43,8 +50,22 @@ def atari_answer(played: list[Played]) -> str:
     return f"On Atari, {names} {has} the highest maximal score in {games_said}, {rests_on}"
 
 
+def _alone_on_atari(played: list[Played]) -> str:
+    """Say what the only algorithm scored."""
+    games = atari.games_of(played)
+    told = ", ".join(f"{_mean_best(played, game):,.1f} on {paper.title_of(game)}" for game in games[:MOST_GAMES])
+    more = f" and {counted(len(games) - MOST_GAMES, 'further game')}" if len(games) > MOST_GAMES else ""
+    seeds = min(sum(run.game == game for run in played) for game in games)
+    rests_on = f"{counted(seeds, 'seed')}, {atari.frames_of(played)} frames"
+    return f"On Atari, {atari.name_of(played[0].variant)} has a maximal score of {told}{more} ({rests_on}); {ALONE}."
+
+
+def _mean_best(played: list[Played], game: str) -> float:
+    return float(np.mean([run.best for run in played if run.game == game]))
+
+
 def deep_sea_answer(results: list[Result]) -> str:
-    """Say which algorithm did best at the largest size, and on how much evidence.
+    """Say which algorithm did best at the largest size, and on how much evidence; of a single one, what it needed.
 
     Best is who solved it in the largest fraction of runs, and of those who needed the fewest episodes. That these are
     the fewest of all is said where no run of it reached the cap and no other's mean, or lower bound, is as low.
@@ -55,6 +76,8 @@ def deep_sea_answer(results: list[Result]) -> str:
         key=lambda cell: (-cell.solved_fraction, cell.mean),
     )
     best, *others = ranked
+    if not others:
+        return f"At N = {largest}, {_alone_on_deep_sea(best)}; {ALONE}."
     if not best.solved:
         return f"At N = {largest} no algorithm solved DeepSea before the cap ({_seeds_each(ranked)})."
     if not best.censored and all(best.mean < other.mean for other in others):
@@ -72,6 +95,14 @@ def deep_sea_answer(results: list[Result]) -> str:
     seeds = min(len(cell.results) for cell in named)
     few = f" {counted(seeds, 'seed')} {'is' if seeds == 1 else 'are'} few: this is a picture, not a proof."
     return text + (few if seeds <= 3 else "")
+
+
+def _alone_on_deep_sea(cell: Cell) -> str:
+    """Say what the only algorithm needed."""
+    runs = counted(len(cell.results), "run")
+    if not cell.solved:
+        return f"{label(cell.variant)} did not solve DeepSea before the cap in {runs}"
+    return f"{label(cell.variant)} needed {_mean_of(cell)} episodes on average, {cell.solved} of {runs} solved"
 
 
 def _how_often(cell: Cell) -> str:
@@ -107,7 +138,7 @@ def _answer_of_task(cells: Sequence[gym_runs.Cell]) -> str:
     best, *others = ranked
     came_to = f"{rounded(best.mean(measure))} {'on average over' if len(best.runs) > 1 else 'with'} {_seeds(best)}"
     if not others:
-        return f"{where} {label(best.variant)} has a {what} of {came_to}; there is nothing to compare it with."
+        return f"{where} {label(best.variant)} has a {what} of {came_to}; {ALONE}."
     level = [cell for cell in ranked if cell.mean(measure) == best.mean(measure)]
     if len(level) > 1:
         names = ", ".join(label(cell.variant) for cell in level)
