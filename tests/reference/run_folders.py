@@ -27,7 +27,10 @@ def write_deep_sea(
     config = {"environment": "deep-sea", "strategy": strategy, "size": size, "seed": seed, "max_episodes": cap}
     config |= changes
     summary = {"status": status, "solved_at": solved, "solved_at_strict": solved if strict is ... else strict}
-    episodes = [{"kind": "episode", "episode": number, "bad": value} for number, value in enumerate(bad, start=1)]
+    episodes = [
+        {"kind": "episode", "episode": number, "step": 5 * number, "bad": value}
+        for number, value in enumerate(bad, start=1)
+    ]
     write_folder(path, config, summary, episodes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.analysis import paper
-from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, whole_number
+from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, shortfall, whole_number
 from bootdqn.analysis.statistics import (
     Values,
     interquartile_mean,
@@ -20,6 +20,7 @@ from bootdqn.analysis.statistics import (
 )
 from bootdqn.analysis.tables import Table
 from bootdqn.common.algorithms import on_atari
+from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.variants import Variant, label, variant_order
 
 PAPER_HEADS = 10
@@ -81,6 +82,8 @@ def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
     troubles = []
     for run in runs:
         try:
+            if problem := shortfall(run):
+                raise DamagedFileError(problem)
             evaluations = list(run.folder.read_metrics("evaluation"))
             if not evaluations:
                 troubles.append(Trouble(run.name, f"{run.status}: not evaluated yet"))

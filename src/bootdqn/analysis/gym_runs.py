@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, read_finished, whole_number
+from bootdqn.analysis.runs import (
+    UNREADABLE,
+    Run,
+    Trouble,
+    finite_number,
+    not_drawn,
+    read_finished,
+    shortfall,
+    whole_number,
+)
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
 from bootdqn.common.variants import Variant, label, variant_order
@@ -46,6 +55,8 @@ class GymRun:
     evaluations: Returns
     episodes: Returns
     """Of training. Both are empty where there are no records."""
+    unreadable: str
+    """What is wrong with the records; nothing where they are whole, or not there."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +86,17 @@ class Cell:
 
 
 def read_gym_runs(runs: Iterable[Run]) -> tuple[list[GymRun], list[Trouble]]:
-    """Return every finished run, and the runs that do not count: a seed counts once."""
-    return read_finished(runs, _gym_run, lambda one: (one.environment, one.total_steps, one.variant, one.seed))
+    """Return every finished run, and the runs that do not count, or only in part: a seed counts once."""
+    found, troubles = read_finished(
+        runs, _gym_run, lambda one: (one.environment, one.total_steps, one.variant, one.seed)
+    )
+    return found, troubles + [not_drawn(one.name, one.unreadable) for one in found if one.unreadable]
 
 
 def _gym_run(run: Run) -> GymRun:
     label(run.variant)  # settings that cannot be said are damaged
     options = run.config.get("env_options", [])
-    evaluations, episodes = _records(run)
+    evaluations, episodes, problem = _records(run)
     return GymRun(
         name=run.name,
         environment=" ".join([str(run.config["env_id"]), *map(str, options)]),
@@ -94,6 +108,7 @@ def _gym_run(run: Run) -> GymRun:
         best_evaluation=_number(run.summary, "max_evaluation"),
         evaluations=evaluations,
         episodes=episodes,
+        unreadable=problem,
     )
 
 
@@ -101,20 +116,22 @@ def _number(summary: dict[str, Any], name: str) -> float | None:
     return None if summary.get(name) is None else finite_number(summary, name)
 
 
-def _records(run: Run) -> tuple[Returns, Returns]:
-    """Return the evaluations and the episodes of training; neither where the records cannot be read."""
+def _records(run: Run) -> tuple[Returns, Returns, str]:
+    """Return the evaluations and the episodes of training; neither where the records are damaged, and how."""
+    if problem := shortfall(run):
+        return Returns(), Returns(), problem
     found: dict[str, list[tuple[int, float]]] = {"evaluation": [], "episode": []}
     names = {"evaluation": "mean_return", "episode": "return"}
     try:
         for record in run.folder.read_metrics():
             if (kind := record.get("kind")) in found:
                 found[kind].append((whole_number(record, "step"), finite_number(record, names[kind])))
-    except UNREADABLE:
-        return Returns(), Returns()
+    except UNREADABLE as error:
+        return Returns(), Returns(), str(error)
     evaluations, episodes = (
         Returns(tuple(step for step, _ in pairs), tuple(value for _, value in pairs)) for pairs in found.values()
     )
-    return evaluations, episodes
+    return evaluations, episodes, ""
 
 
 def by_task(found: Iterable[GymRun]) -> dict[tuple[str, int], list[Cell]]:

@@ -97,14 +97,15 @@ def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
     content = Content()
     evidence = Evidence.among(results, played)
     results, aside = said_once(results)
-    _add_deep_sea(content, results, runs, aside)
+    in_part = _add_deep_sea(content, results, runs, aside)
     played, aside = said_once(played)
     _add_atari(content, played, aside)
     in_gym, aside = said_once(in_gym)
     _add_gym(content, in_gym, aside)
     if any(run.kind in ("deep-sea", "atari") for run in runs):
         _add_claims(content, evidence)
-    _add_troubles(content, troubles)
+    listed = {trouble.name for trouble in troubles}
+    _add_troubles(content, troubles + [trouble for trouble in in_part if trouble.name not in listed])
     out.parent.mkdir(parents=True, exist_ok=True)
     heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {root}"
     write_text_atomically(out, page(answer(results, played, in_gym), heading, content.sections))
@@ -124,8 +125,9 @@ def _not_drawn(run: Run) -> str:
     return f"the environment {run.kind!r}: this report is about DeepSea, Atari and Gymnasium"
 
 
-def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], aside: dict[str, Any]) -> None:
-    groups = deep_sea.by_cap(results)
+def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], aside: dict[str, Any]) -> list[Trouble]:
+    """Add what DeepSea has to show, and return the runs whose curves cannot be drawn."""
+    groups, troubles = deep_sea.by_cap(results), []
     for cap, group in groups.items():
         suffix = "" if len(groups) == 1 else f"-cap-{cap}"
         parts = [
@@ -136,7 +138,9 @@ def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], asid
             *_figures_by_size(content, group, suffix),
         ]
         shown, largest = looks(result.variant for result in group), max(result.size for result in group)
-        curves = deep_sea.regret_curves((run for run in runs if run.config.get("max_episodes") == cap), largest)
+        of_cap = [run for run in runs if run.kind == "deep-sea" and run.config.get("max_episodes") == cap]
+        curves, unreadable = deep_sea.regret_curves(of_cap, largest)
+        troubles += unreadable
         curves = {variant: curve for variant, curve in _without(curves, aside).items() if variant in shown}
         if curves and len(curves) <= MOST_CURVES:
             figure = deep_sea_figures.running_regret(curves, shown, largest)
@@ -145,6 +149,7 @@ def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], asid
         parts.append(content.table(bsuite_score.score_table(group, f"bsuite-score{suffix}")))
         parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
+    return troubles
 
 
 def _without(curves: dict[Variant, list[list[float]]], aside: dict[str, Any]) -> dict[Variant, list[list[float]]]:
@@ -250,7 +255,7 @@ def _add_claims(content: Content, evidence: Evidence) -> None:
 def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
     if troubles:
         rows: list[tuple[str, ...]] = [(trouble.name, trouble.problem) for trouble in troubles]
-        table = Table("not-counted", "Runs that are not finished, or do not count", ("run", "why"), rows,
+        table = Table("not-counted", "Runs that are not finished, are damaged, or do not count", ("run", "why"), rows,
                       text_columns=("run", "why"))  # fmt: skip
         content.sections.append(("Not counted", content.table(table)))
 

@@ -77,6 +77,9 @@ def read_runs(root: Path, defaults: Defaults) -> tuple[list[Run], list[Trouble]]
     runs, troubles = [], []
     for folder in find_runs(root):
         name = str(folder.path.relative_to(root)) if folder.path != root else folder.path.name
+        if not folder.config.exists():
+            troubles.append(Trouble(name, "damaged: it has no config.json"))
+            continue
         try:
             config = folder.read_config()
             own = defaults.get(str(config.get("environment")), {})
@@ -84,6 +87,27 @@ def read_runs(root: Path, defaults: Defaults) -> tuple[list[Run], list[Trouble]]
         except DamagedFileError as error:
             troubles.append(Trouble(name, f"damaged: {error}"))
     return runs, troubles
+
+
+def shortfall(run: Run) -> str:
+    """Say where a run's records end, if that is before the last episode that its summary counts.
+
+    Nothing where there are no records at all: they may have been left behind on purpose.
+    """
+    episodes = run.summary.get("episodes")
+    if not isinstance(episodes, int) or not run.folder.metrics.is_file():
+        return ""
+    try:
+        last = run.folder.last_metrics("episode")
+        reached = whole_number(last, "episode") if last else 0
+    except UNREADABLE as error:
+        return str(error)
+    return f"its records end at episode {reached:,} of {episodes:,}" if reached < episodes else ""
+
+
+def not_drawn(name: str, problem: str) -> Trouble:
+    """Return the trouble of a run whose result counts and whose curve is missing."""
+    return Trouble(name, f"damaged: {problem}; what summary.json says is counted, and no curve of it is drawn")
 
 
 def read_finished(
