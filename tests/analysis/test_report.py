@@ -22,6 +22,7 @@ from bootdqn.analysis.atari import (
     with_paper_heads,
 )
 from bootdqn.analysis.atari_heads import runtime
+from bootdqn.analysis.claims import CLAIMS
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 from bootdqn.analysis.report import write_report
@@ -175,6 +176,20 @@ def test_every_claim_has_a_verdict_whatever_is_there(report):
     assert {row["here"] for row in found} <= {SUPPORTED, CONTRADICTED, MIXED, OPEN}
     by_text = {row["the paper says"]: row["here"] for row in found}
     assert by_text["EVOI (sum) beats the baselines on DeepSea."] == SUPPORTED
+
+
+def test_claims_that_no_run_bears_on_are_counted_and_not_shown(tmp_path):
+    for strategy in ("gain", "greedy", "ucb"):
+        write_deep_sea(tmp_path / f"compared/{strategy}", strategy)
+    write_deep_sea(tmp_path / "alone/gain")
+    page = write_report(tmp_path / "compared", tmp_path / "compared.html", DEFAULTS).read_text()
+    with (tmp_path / "compared_files/tables/claims.csv").open() as file:
+        assert [row["the paper says"] for row in csv.DictReader(file)] == ["Gain beats the baselines on DeepSea."]
+    assert f"These runs say nothing about {len(CLAIMS) - 1} of the paper's {len(CLAIMS)} claims." in page
+    page = write_report(tmp_path / "alone", tmp_path / "alone.html", DEFAULTS).read_text()
+    assert f"These runs say nothing about {len(CLAIMS)} of the paper's {len(CLAIMS)} claims." in page
+    assert "The paper&#x27;s claims" not in page
+    assert not (tmp_path / "alone_files/tables/claims.csv").exists()
 
 
 def test_what_does_not_count_is_listed_and_not_hidden(report):

@@ -23,7 +23,7 @@ from bootdqn.analysis import (
 )
 from bootdqn.analysis.answers import answer, deep_sea_answer
 from bootdqn.analysis.atari import Played
-from bootdqn.analysis.claims import judged
+from bootdqn.analysis.claims import CLAIMS, borne_on
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png, to_svg
@@ -242,6 +242,7 @@ def _name_of(content: Content, environment: str) -> str:
 
 
 def _add_claims(content: Content, evidence: Evidence) -> None:
+    table, others = borne_on(evidence)
     note = (
         "<p>A claim counts as supported or contradicted only on as many seeds and frames as it takes: on Atari the "
         "paper's own, on DeepSea as many as an exact rank test needs to tell them apart. Everything else is said and "
@@ -249,7 +250,9 @@ def _add_claims(content: Content, evidence: Evidence) -> None:
         "that all compared runs of a game have; a lead in human-normalised score counts as supported from half the "
         "points that the paper claims.</p>"
     )
-    content.sections.append(("Claims", note + content.table(judged(evidence))))
+    silent = f"<p class='note'>These runs say nothing about {others} of the paper's {len(CLAIMS)} claims.</p>"
+    parts = [note, content.table(table)] if table.rows else []
+    content.sections.append(("Claims", "".join([*parts, silent] if others else parts)))
 
 
 def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
