@@ -48,7 +48,11 @@ def test_copies_of_a_run_count_once(tmp_path):
     played, troubles = read(tmp_path)
     assert [run.name for run in played] == ["a"]
     same = "the same algorithm, game and seed as a, which is counted"
-    assert troubles == {"a": "interrupted: its evaluations so far are counted", "b": same, "c": same}
+    assert troubles == {
+        "a": "interrupted: its evaluations so far are counted, up to 2,000,000 frames",
+        "b": same,
+        "c": same,
+    }
     assert rows(maximal_scores(played))[0]["seeds"] == "1"
 
 

@@ -204,6 +204,30 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
     assert why["moon"] == "the environment 'moon': this report is about DeepSea, Atari and Gymnasium"
 
 
+def test_runs_under_way_tell_how_far_they_are(tmp_path):
+    sea = {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 0, "max_episodes": 2000}
+    update = {"kind": "update", "step": 7000, "updates": 7000}
+    write_folder(tmp_path / "sea", sea, None, [{"kind": "episode", "episode": 1200, "step": 6000}, update])
+    write_folder(tmp_path / "failed", sea, {"status": "failed", "error": "boom"}, [{"kind": "episode", "episode": 1}])
+    write_folder(tmp_path / "begun", sea, None, [update])
+    write_folder(tmp_path / "torn", sea, None, [{"kind": "episode", "episode": "many"}])
+    lake = {"environment": "gym", "env_id": "FrozenLake-v1", "strategy": "gain", "total_steps": 20_000}
+    write_folder(tmp_path / "lake", lake, {"status": "interrupted"}, [update])
+    write_folder(tmp_path / "game", {"environment": "atari", "game": "Hero"}, None, [update])
+    write_atari(tmp_path / "evaluated", scores=(1.0, 2.0), status="interrupted")
+    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    with (tmp_path / "out_files/tables/not-counted.csv").open() as file:
+        assert {row["run"]: row["why"] for row in csv.DictReader(file)} == {
+            "sea": "under way (1,200 episodes of at most 2,000 so far)",
+            "failed": "boom (1 episode of at most 2,000 so far)",
+            "begun": "under way",
+            "torn": "under way",
+            "lake": "interrupted (7,000 steps of at most 20,000 so far)",
+            "game": "under way: not evaluated yet (7,000 steps so far)",
+            "evaluated": "interrupted: its evaluations so far are counted, up to 2,000,000 frames",
+        }
+
+
 def test_every_figure_is_there_as_png_and_svg_and_every_table_as_csv_and_latex(report):
     files = report.parent / "report_files"
     figures = {path.stem for path in (files / "figures").glob("*.png")}

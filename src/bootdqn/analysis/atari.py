@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.analysis import paper
-from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, shortfall, whole_number
+from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, shortfall, so_far, whole_number
 from bootdqn.analysis.statistics import (
     Values,
     interquartile_mean,
@@ -86,7 +86,7 @@ def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
                 raise DamagedFileError(problem)
             evaluations = list(run.folder.read_metrics("evaluation"))
             if not evaluations:
-                troubles.append(Trouble(run.name, f"{run.status}: not evaluated yet"))
+                troubles.append(Trouble(run.name, f"{run.status}: not evaluated yet{so_far(run)}"))
                 continue
             found = _played(run, evaluations)
         except UNREADABLE as error:
@@ -98,7 +98,11 @@ def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
         why = f"the same algorithm, game and seed as {kept.name}, which is counted"
         troubles += [Trouble(one.name, why) for one in same if one is not kept]
         if not kept.finished:
-            troubles.append(Trouble(kept.name, f"{kept.status}: its evaluations so far are counted"))
+            troubles.append(
+                Trouble(
+                    kept.name, f"{kept.status}: its evaluations so far are counted, up to {kept.frames[-1]:,} frames"
+                )
+            )
     return played, troubles
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.run_folder import RunFolder, find_runs
 from bootdqn.common.variants import Variant, variant_of
+from bootdqn.common.written import counted
 
 ReadT = TypeVar("ReadT")
 Defaults = Mapping[str, Mapping[str, Any]]
@@ -105,6 +106,21 @@ def shortfall(run: Run) -> str:
     return f"its records end at episode {reached:,} of {episodes:,}" if reached < episodes else ""
 
 
+def so_far(run: Run) -> str:
+    """Say in brackets how many episodes or steps a run has behind it, by its last record; nothing where it has none."""
+    kind, unit, most = (
+        ("episode", "episode", "max_episodes") if run.kind == "deep-sea" else (None, "step", "total_steps")
+    )
+    try:
+        last = run.folder.last_metrics(kind)
+        done = whole_number(last, unit) if last else 0
+    except UNREADABLE:
+        return ""
+    asked = run.config.get(most)
+    at_most = f" of at most {asked:,}" if isinstance(asked, int) else ""
+    return f" ({counted(done, unit)}{at_most} so far)" if done else ""
+
+
 def not_drawn(name: str, problem: str) -> Trouble:
     """Return the trouble of a run whose result counts and whose curve is missing."""
     return Trouble(name, f"damaged: {problem}; what summary.json says is counted, and no curve of it is drawn")
@@ -121,7 +137,7 @@ def read_finished(
     troubles = []
     for run in runs:
         if run.status != "finished":
-            troubles.append(Trouble(run.name, str(run.summary.get("error", run.status))))
+            troubles.append(Trouble(run.name, f"{run.summary.get('error', run.status)}{so_far(run)}"))
             continue
         try:
             one = read(run)
