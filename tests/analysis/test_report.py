@@ -1,8 +1,10 @@
 """The report: every number from the files, nothing hidden, and a page that a browser opens without a complaint."""
 
 import csv
+import errno
 import html
 import json
+import os
 import re
 from dataclasses import replace
 
@@ -32,7 +34,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.variants import Variant
 from bootdqn.common.written import counted
 from reference.browser import opened
-from reference.run_folders import DEFAULTS, GAMES, write_atari, write_deep_sea, write_folder, write_study
+from reference.run_folders import DEFAULTS, GAMES, write_atari, write_deep_sea, write_folder, write_gym, write_study
 from reference.verdicts import verdicts as all_verdicts
 
 EVIL = "<script>alert(1)<"
@@ -405,6 +407,21 @@ def test_a_folder_without_runs_is_named(tmp_path, capsys):
     assert not (tmp_path / "nowhere").exists()
     assert "is not a folder" in capsys.readouterr().err
     assert run_command_line(["report", str(tmp_path), "--out", "x.pdf"]) == 2
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC, errno.EACCES], ids=errno.errorcode.get)
+@pytest.mark.parametrize("write", ["write_text_atomically", "write_bytes_atomically"])
+def test_a_disk_that_takes_no_report_is_told_with_the_way_out(tmp_path, capsys, monkeypatch, write, code):
+    def refuse(path, _content):
+        raise OSError(code, os.strerror(code), str(path))
+
+    write_gym(tmp_path / "run", episodes=[(1, 1.0), (2, 2.0)])
+    monkeypatch.setattr(f"bootdqn.analysis.report.{write}", refuse)
+    assert run_command_line(["report", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"bootdqn: the report cannot be written to {tmp_path}: [Errno {code}] {os.strerror(code)}")
+    assert told.endswith("; --out FILE.html writes it elsewhere\n")
+    assert told.count("\n") == 1
 
 
 def test_the_page_opens_in_a_browser_without_a_complaint_and_asks_nobody_for_anything(report, tmp_path):

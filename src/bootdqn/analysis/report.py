@@ -31,7 +31,7 @@ from bootdqn.analysis.gym_runs import GymRun
 from bootdqn.analysis.page import page
 from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
 from bootdqn.analysis.tables import Table
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import NotWrittenError, UsageError
 from bootdqn.common.files import write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, looks, nameless
 from bootdqn.common.written import counted
@@ -83,6 +83,7 @@ def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
 
     Raises:
         UsageError: There is no such folder, or no run in it.
+        NotWrittenError: The page, or a file beside it, cannot be written.
     """
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name one that holds runs")
@@ -106,10 +107,8 @@ def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
         _add_claims(content, evidence)
     listed = {trouble.name for trouble in troubles}
     _add_troubles(content, troubles + [trouble for trouble in in_part if trouble.name not in listed])
-    out.parent.mkdir(parents=True, exist_ok=True)
     heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {root}"
-    write_text_atomically(out, page(answer(results, played, in_gym), heading, content.sections))
-    _write_files(content, out.with_name(f"{out.stem}_files"))
+    _write(out, page(answer(results, played, in_gym), heading, content.sections), content)
     return out
 
 
@@ -261,6 +260,16 @@ def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
         table = Table("not-counted", "Runs that are not finished, are damaged, or do not count", ("run", "why"), rows,
                       text_columns=("run", "why"))  # fmt: skip
         content.sections.append(("Not counted", content.table(table)))
+
+
+def _write(out: Path, text: str, content: Content) -> None:
+    """Write the page, and its figures and tables beside it."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomically(out, text)
+        _write_files(content, out.with_name(f"{out.stem}_files"))
+    except OSError as error:
+        raise NotWrittenError(f"the report cannot be written to {out.parent}: {error}") from error
 
 
 def _write_files(content: Content, folder: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import tyro
 
 from bootdqn.commands.flags import Flat, OwnCode
+from bootdqn.common.errors import NotWrittenError, UsageError
 from bootdqn.common.written import counted, rounded
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.training.config import check_play, default_settings
@@ -82,7 +83,10 @@ class Report:
         from bootdqn.analysis.report import write_report
 
         out = self.out or self.folder / "report.html"
-        page = write_report(self.folder, out, default_settings())
+        try:
+            page = write_report(self.folder, out, default_settings())
+        except NotWrittenError as error:
+            raise UsageError(f"{error}; --out FILE.html writes it elsewhere") from error
         print(f"Open {page} in a browser; its figures and tables are in {page.with_name(f'{page.stem}_files')}.")
         return 0
 
