@@ -400,6 +400,24 @@ def test_runs_with_different_caps_have_sections_of_their_own(tmp_path):
     assert "DeepSea, at most 50 episodes" in page
 
 
+def test_several_folders_make_one_report_in_which_a_run_counts_once(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_gym(tmp_path / "a/gain")
+    write_gym(tmp_path / "b/greedy", "greedy")
+    write_gym(tmp_path / "b/again", "greedy")
+    assert run_command_line(["report", "a", "b", str(tmp_path / "b/greedy")]) == 0
+    assert "2 of 3 runs in a, b, " in (tmp_path / "report.html").read_text()
+    with (tmp_path / "report_files/tables/not-counted.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["run"] == "b/greedy"
+    assert row["why"] == "the same algorithm and seed as b/again, which is counted"
+    capsys.readouterr()
+    assert run_command_line(["report", "a", "nowhere"]) == 2
+    assert "nowhere is not a folder" in capsys.readouterr().err
+    assert run_command_line(["report"]) == 2
+    assert "name a folder that holds runs" in capsys.readouterr().err
+
+
 def test_a_folder_without_runs_is_named(tmp_path, capsys):
     with pytest.raises(UsageError, match="there is no run"):
         write_report(tmp_path, tmp_path / "report.html", DEFAULTS)

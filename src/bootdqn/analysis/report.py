@@ -1,7 +1,7 @@
 """Any folder of runs into one self-contained page, with its figures and tables beside it as files."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import count
@@ -73,11 +73,11 @@ class Content:
         return table.to_html()
 
 
-def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
+def write_report(root: Path | Sequence[Path], out: Path, defaults: Defaults) -> Path:
     """Write the report on the runs below `root` to the page `out`, and its figures and tables to a folder beside it.
 
     Args:
-        root: Where the runs are.
+        root: Where the runs are: a folder, or several.
         out: The page.
         defaults: The default settings of each environment: what differs from them has a name of its own.
 
@@ -85,11 +85,14 @@ def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
         UsageError: There is no such folder, or no run in it.
         NotWrittenError: The page, or a file beside it, cannot be written.
     """
-    if not root.is_dir():
-        raise UsageError(f"{root} is not a folder; name one that holds runs")
-    runs, unreadable = read_runs(root, defaults)
+    roots = root if isinstance(root, Sequence) else [root]
+    for one in roots:
+        if not one.is_dir():
+            raise UsageError(f"{one} is not a folder; name one that holds runs")
+    runs, unreadable = read_runs(roots, defaults)
+    where = ", ".join(map(str, roots))
     if not runs and not unreadable:
-        raise UsageError(f"there is no run in {root}: a run is a folder with a config.json")
+        raise UsageError(f"there is no run in {where}: a run is a folder with a config.json")
     results, more = deep_sea.read_results(run for run in runs if run.kind == "deep-sea")
     played, yet_more = atari.read_played(run for run in runs if run.kind == "atari")
     in_gym, still_more = gym_runs.read_gym_runs(run for run in runs if run.kind == "gym")
@@ -107,7 +110,7 @@ def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
         _add_claims(content, evidence)
     listed = {trouble.name for trouble in troubles}
     _add_troubles(content, troubles + [trouble for trouble in in_part if trouble.name not in listed])
-    heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {root}"
+    heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {where}"
     _write(out, page(answer(results, played, in_gym), heading, content.sections), content)
     return out
 

@@ -1,7 +1,7 @@
 """All the runs below a folder, whatever became of them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ class Run:
     """One run folder that can be read."""
 
     name: str
-    """Its path below the folder that was asked for."""
+    """Its path below the folder that was asked for, or all of it where several were."""
     folder: RunFolder
     config: dict[str, Any]
     summary: dict[str, Any]
@@ -73,11 +73,10 @@ class Trouble:
     problem: str
 
 
-def read_runs(root: Path, defaults: Defaults) -> tuple[list[Run], list[Trouble]]:
-    """Return the runs at and below `root`, and those whose files cannot be read."""
+def read_runs(root: Path | Sequence[Path], defaults: Defaults) -> tuple[list[Run], list[Trouble]]:
+    """Return the runs at and below a folder, or several, and those whose files cannot be read."""
     runs, troubles = [], []
-    for folder in find_runs(root):
-        name = str(folder.path.relative_to(root)) if folder.path != root else folder.path.name
+    for name, folder in _named(root if isinstance(root, Sequence) else [root]):
         if not folder.config.exists():
             troubles.append(Trouble(name, "damaged: it has no config.json"))
             continue
@@ -88,6 +87,17 @@ def read_runs(root: Path, defaults: Defaults) -> tuple[list[Run], list[Trouble]]
         except DamagedFileError as error:
             troubles.append(Trouble(name, f"damaged: {error}"))
     return runs, troubles
+
+
+def _named(roots: Sequence[Path]) -> Iterator[tuple[str, RunFolder]]:
+    """Yield each run folder once, named by its path below the folder that was asked for, or by all of it of several."""
+    known = set()
+    for root in roots:
+        for folder in find_runs(root):
+            below = str(folder.path.relative_to(root)) if folder.path != root else folder.path.name
+            if (place := folder.path.resolve()) not in known:
+                known.add(place)
+                yield below if len(roots) == 1 else str(folder.path), folder
 
 
 def shortfall(run: Run) -> str:
