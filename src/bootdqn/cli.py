@@ -110,8 +110,8 @@ COMMANDS: dict[str, Any] = {
     "report": Leaf(
         Report,
         None,
-        "Turn a folder of runs into one page, with every table and figure of the paper, ours beside theirs."
-        "\n\nIt is about DeepSea and Atari; runs of train gym have a table."
+        "Turn folders of runs into one page, with every table and figure of the paper, ours beside theirs."
+        "\n\nRuns of train gym have learning curves and a table."
         "\n\nExample: bootdqn report runs/deepsea --out report.html",
         imports=(),
     ),

@@ -6,9 +6,10 @@ import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
 from bootdqn.analysis import atari_figures
+from bootdqn.analysis.answers import atari_answer
 from bootdqn.analysis.atari import curve, equal_budget, improvements, in_common, maximal_scores, read_played
 from bootdqn.analysis.atari_heads import runtime
-from bootdqn.analysis.report import atari_answer, write_report
+from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
 from reference.run_folders import DEFAULTS, write_atari
 
@@ -47,7 +48,11 @@ def test_copies_of_a_run_count_once(tmp_path):
     played, troubles = read(tmp_path)
     assert [run.name for run in played] == ["a"]
     same = "the same algorithm, game and seed as a, which is counted"
-    assert troubles == {"a": "interrupted: its evaluations so far are counted", "b": same, "c": same}
+    assert troubles == {
+        "a": "interrupted: its evaluations so far are counted, up to 2,000,000 frames",
+        "b": same,
+        "c": same,
+    }
     assert rows(maximal_scores(played))[0]["seeds"] == "1"
 
 

@@ -6,12 +6,14 @@ import json
 import pytest
 
 from bootdqn.analysis.atari import read_played
-from bootdqn.analysis.deep_sea import read_results
+from bootdqn.analysis.deep_sea import read_results, regret_curves
 from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
+from bootdqn.common import run_folder
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.run_folder import RunFolder
-from reference.run_folders import DEFAULTS, write_atari, write_deep_sea
+from bootdqn.common.variants import Variant
+from reference.run_folders import DEFAULTS, write_atari, write_deep_sea, write_gym
 
 
 def change(path, **values):
@@ -92,3 +94,75 @@ def test_a_damaged_atari_run_is_listed(tmp_path, file, values):
     if file == "metrics":
         path.write_text(path.read_text() + "\n")
     assert read(tmp_path, read_played) == (1, {"run": "damaged"})
+
+
+def not_counted(root):
+    """Return why runs are listed in the report on `root`."""
+    write_report(root, root / "out.html", DEFAULTS)
+    with (root / "out_files/tables/not-counted.csv").open(encoding="utf-8") as file:
+        return {row["run"]: row["why"] for row in csv.DictReader(file)}
+
+
+@pytest.mark.parametrize("kept", ["summary.json", "metrics.jsonl"])
+def test_a_folder_that_has_lost_its_configuration_is_listed(tmp_path, kept):
+    write_deep_sea(tmp_path / "whole", bad=[True])
+    write_deep_sea(tmp_path / "lost", seed=1, bad=[True])
+    for file in (tmp_path / "lost").iterdir():
+        if file.name != kept:
+            file.unlink()
+    assert not_counted(tmp_path) == {"lost": "damaged: it has no config.json"}
+
+
+PARTLY = "what summary.json says is counted, and no curve of it is drawn"
+
+
+def test_records_that_end_early_are_listed_and_not_drawn(tmp_path):
+    write_deep_sea(tmp_path / "sea/whole", seed=0, bad=[True, False])
+    write_deep_sea(tmp_path / "sea/short", seed=1, bad=[True, False, True, False])
+    write_deep_sea(tmp_path / "sea/small", seed=0, size=4, bad=[True])
+    write_gym(tmp_path / "gym", episodes=[(5, 1.0), (9, 1.0)])
+    write_atari(tmp_path / "game")
+    for name, episodes in (("sea/whole", 2), ("sea/short", 400), ("sea/small", 2), ("gym", 1000), ("game", 7)):
+        change(tmp_path / name / "summary.json", episodes=episodes)
+    assert not_counted(tmp_path) == {
+        "sea/short": f"damaged: its records end at episode 4 of 400; {PARTLY}",
+        "sea/small": f"damaged: its records end at episode 1 of 2; {PARTLY}",
+        "gym": f"damaged: its records end at episode 2 of 1,000; {PARTLY}",
+        "game": "damaged: DamagedFileError: its records end at episode 0 of 7",
+    }
+    curves, _ = regret_curves(read_runs(tmp_path / "sea", DEFAULTS)[0], 5)
+    assert curves == {Variant("gain"): [[1.0, 0.5]]}
+    assert {path.stem for path in (tmp_path / "out_files/figures").glob("*.png")} >= {"deep-sea-regret"}
+    assert not list((tmp_path / "out_files/figures").glob("gym-*"))
+
+
+def test_a_curve_that_cannot_be_read_is_listed(tmp_path):
+    write_deep_sea(tmp_path / "sea", bad=[True, False])
+    write_gym(tmp_path / "gym", episodes=[(5, 1.0), (9, 1.0)])
+    for name in ("sea", "gym"):
+        path = tmp_path / name / "metrics.jsonl"
+        path.write_text("[]\n" + path.read_text())
+    found = not_counted(tmp_path)
+    assert found.keys() == {"sea", "gym"}
+    assert all(
+        "metrics.jsonl, line 1: expected a JSON object" in why and why.endswith(PARTLY) for why in found.values()
+    )
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 2**16])
+def test_the_last_record_is_found_from_the_end(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(run_folder, "BLOCK", block)
+    folder = RunFolder(tmp_path)
+    assert folder.last_metrics() is None
+    for content, last, last_episode in (
+        (b"", None, None),
+        (b'{"kind": "epi', None, None),
+        (b'{"kind": "episode", "n": 1}\n', 1, 1),
+        (b'{"kind": "episode", "n": 1}\n{"kind": "update", "n": 2}\n{"kind": "ep', 2, 1),
+    ):
+        folder.metrics.write_bytes(content)
+        assert (folder.last_metrics() or {}).get("n") == last
+        assert (folder.last_metrics("episode") or {}).get("n") == last_episode
+    folder.metrics.write_bytes(b'{"kind": "episode"}\n[]\n')
+    with pytest.raises(DamagedFileError, match=r"the end of .*metrics\.jsonl: expected a JSON object"):
+        folder.last_metrics("episode")

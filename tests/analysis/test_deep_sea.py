@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 
+from bootdqn.analysis.answers import deep_sea_answer
 from bootdqn.analysis.deep_sea import COLUMNS, Result, cells, read_results, summary_table, table
 from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, drawing, episodes_to_solve, solved_fraction
 from bootdqn.analysis.figures import to_png, to_svg
-from bootdqn.analysis.report import deep_sea_answer
 from bootdqn.analysis.runs import read_runs
 from bootdqn.common.variants import Variant, label
 from reference.run_folders import DEFAULTS, write_deep_sea
@@ -155,7 +155,8 @@ def test_the_answer_names_the_best_and_never_claims_more_than_the_runs():
     assert text.startswith("At N = 10, BootDQN-EVOI needed the fewest episodes: 101 on average, 3 of 3 runs solved.")
     assert "BootDQN, at least 2,000 (0 of 3 solved)" in text
     assert "not a proof" in text
-    assert deep_sea_answer(bad) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
+    neither = bad + [replace(run, variant=Variant("ucb")) for run in bad]
+    assert deep_sea_answer(neither) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
 
 
 def runs_of(strategy, solved, unsolved=0, episodes=100, cap=100_000):
@@ -176,9 +177,18 @@ def test_the_answer_says_fewest_only_of_a_mean_that_is_complete_and_the_lowest()
         "At N = 10, DeepSea was solved most often by BootDQN-Gain (10 of 10 runs, 50,000 episodes on average). "
         "Next: BootDQN, at least 10,450 (9 of 10 solved)."
     )
-    assert deep_sea_answer(quick) == (
-        "At N = 10, DeepSea was solved most often by BootDQN (9 of 10 runs, at least 10,450 episodes on average)."
-    )
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ((4, 0, 500), "BootDQN needed 500 episodes on average, 4 of 4 runs solved"),
+        ((9, 1, 500), "BootDQN needed at least 10,450 episodes on average, 9 of 10 runs solved"),
+        ((0, 1), "BootDQN did not solve DeepSea before the cap in 1 run"),
+    ],
+)
+def test_the_answer_on_one_algorithm_compares_it_with_none(found, expected):
+    assert deep_sea_answer(runs_of("greedy", *found)) == f"At N = 10, {expected}; there is nothing to compare it with."
 
 
 def test_the_answer_names_all_that_solved_it_as_often_where_none_is_quickest():
@@ -205,7 +215,7 @@ cell_of_runs = st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from([
 )
 
 
-@given(st.dictionaries(st.sampled_from(["greedy", "ucb", "gain"]), cell_of_runs, min_size=1))
+@given(st.dictionaries(st.sampled_from(["greedy", "ucb", "gain"]), cell_of_runs, min_size=2))
 def test_whom_the_answer_names_first_nobody_beats(found):
     """Nobody solves a larger fraction, and "the fewest" is below every other mean, even where that is only a bound."""
     text = deep_sea_answer([run for name, cell in found.items() for run in runs_of(name, *cell)])

@@ -1,8 +1,10 @@
 """The report: every number from the files, nothing hidden, and a page that a browser opens without a complaint."""
 
 import csv
+import errno
 import html
 import json
+import os
 import re
 from dataclasses import replace
 
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bootdqn.analysis import deep_sea_figures
+from bootdqn.analysis.answers import atari_answer
 from bootdqn.analysis.atari import (
     MEASURES,
     Played,
@@ -21,19 +24,21 @@ from bootdqn.analysis.atari import (
     with_paper_heads,
 )
 from bootdqn.analysis.atari_heads import runtime
+from bootdqn.analysis.claims import CLAIMS
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
-from bootdqn.analysis.report import atari_answer, write_report
+from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.variants import Variant
 from bootdqn.common.written import counted
 from reference.browser import opened
-from reference.run_folders import DEFAULTS, GAMES, write_atari, write_deep_sea, write_folder, write_study
+from reference.run_folders import DEFAULTS, GAMES, write_atari, write_deep_sea, write_folder, write_gym, write_study
 from reference.verdicts import verdicts as all_verdicts
 
 EVIL = "<script>alert(1)<"
+NOTHING = "there is nothing to compare it with."
 
 
 def rows(table):
@@ -57,7 +62,7 @@ def report(tmp_path_factory):
     write_study(root, seeds=2, evaluations=12)
     for strategy, solved in (("greedy", None), ("ucb", None), ("gain", 300), ("evoi:reduce=sum", 100)):
         for size in (5, 10):
-            for seed in range(3):
+            for seed in range(4):
                 path = root / f"deep/{size}/{strategy.replace(':', '-')}/{seed}"
                 found = None if solved is None else solved + seed
                 write_deep_sea(path, strategy, size, seed, 1000, found, bad=[True, False, True] * 5)
@@ -175,6 +180,20 @@ def test_every_claim_has_a_verdict_whatever_is_there(report):
     assert by_text["EVOI (sum) beats the baselines on DeepSea."] == SUPPORTED
 
 
+def test_claims_that_no_run_bears_on_are_counted_and_not_shown(tmp_path):
+    for strategy in ("gain", "greedy", "ucb"):
+        write_deep_sea(tmp_path / f"compared/{strategy}", strategy)
+    write_deep_sea(tmp_path / "alone/gain")
+    page = write_report(tmp_path / "compared", tmp_path / "compared.html", DEFAULTS).read_text()
+    with (tmp_path / "compared_files/tables/claims.csv").open() as file:
+        assert [row["the paper says"] for row in csv.DictReader(file)] == ["Gain beats the baselines on DeepSea."]
+    assert f"These runs say nothing about {len(CLAIMS) - 1} of the paper's {len(CLAIMS)} claims." in page
+    page = write_report(tmp_path / "alone", tmp_path / "alone.html", DEFAULTS).read_text()
+    assert f"These runs say nothing about {len(CLAIMS)} of the paper's {len(CLAIMS)} claims." in page
+    assert "The paper&#x27;s claims" not in page
+    assert not (tmp_path / "alone_files/tables/claims.csv").exists()
+
+
 def test_what_does_not_count_is_listed_and_not_hidden(report):
     with (report.parent / "report_files/tables/not-counted.csv").open() as file:
         why = {row["run"]: row["why"] for row in csv.DictReader(file)}
@@ -185,6 +204,30 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
     assert why["empty"] == "interrupted: not evaluated yet"
     assert why["odd"] == "damaged: KeyError: 'strategy'"
     assert why["moon"] == "the environment 'moon': this report is about DeepSea, Atari and Gymnasium"
+
+
+def test_runs_under_way_tell_how_far_they_are(tmp_path):
+    sea = {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 0, "max_episodes": 2000}
+    update = {"kind": "update", "step": 7000, "updates": 7000}
+    write_folder(tmp_path / "sea", sea, None, [{"kind": "episode", "episode": 1200, "step": 6000}, update])
+    write_folder(tmp_path / "failed", sea, {"status": "failed", "error": "boom"}, [{"kind": "episode", "episode": 1}])
+    write_folder(tmp_path / "begun", sea, None, [update])
+    write_folder(tmp_path / "torn", sea, None, [{"kind": "episode", "episode": "many"}])
+    lake = {"environment": "gym", "env_id": "FrozenLake-v1", "strategy": "gain", "total_steps": 20_000}
+    write_folder(tmp_path / "lake", lake, {"status": "interrupted"}, [update])
+    write_folder(tmp_path / "game", {"environment": "atari", "game": "Hero"}, None, [update])
+    write_atari(tmp_path / "evaluated", scores=(1.0, 2.0), status="interrupted")
+    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    with (tmp_path / "out_files/tables/not-counted.csv").open() as file:
+        assert {row["run"]: row["why"] for row in csv.DictReader(file)} == {
+            "sea": "under way (1,200 episodes of at most 2,000 so far)",
+            "failed": "boom (1 episode of at most 2,000 so far)",
+            "begun": "under way",
+            "torn": "under way",
+            "lake": "interrupted (7,000 steps of at most 20,000 so far)",
+            "game": "under way: not evaluated yet (7,000 steps so far)",
+            "evaluated": "interrupted: its evaluations so far are counted, up to 2,000,000 frames",
+        }
 
 
 def test_every_figure_is_there_as_png_and_svg_and_every_table_as_csv_and_latex(report):
@@ -207,7 +250,7 @@ def test_every_figure_is_there_as_png_and_svg_and_every_table_as_csv_and_latex(r
 def test_the_answer_comes_first_and_says_on_how_much_it_rests(report):
     page = report.read_text()
     answer = html.unescape(re.search(r'<p class="answer">(.*?)</p>', page, re.DOTALL).group(1))
-    assert "At N = 10, BootDQN-EVOI needed the fewest episodes: 101 on average, 3 of 3 runs solved" in answer
+    assert "At N = 10, BootDQN-EVOI needed the fewest episodes: 102 on average, 4 of 4 runs solved" in answer
     assert "BootDQN-EVOI has the highest maximal score in 5 of 6 games" in answer
     assert "2 seeds" in answer
 
@@ -299,9 +342,14 @@ def test_plain_strategies_at_other_sizes_have_neither(report):
 
 
 def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
-    write_atari(tmp_path / "a")
-    expected = "On Atari there is nothing to compare yet: 1 run, 1 algorithm."
+    write_atari(tmp_path / "a", seed=0)
+    write_atari(tmp_path / "b", seed=1, scores=(1.0, 6.0))
+    expected = "On Atari, BootDQN-EVOI has a maximal score of 4.5 on Hero (2 seeds, 2M frames); " + NOTHING
     assert atari_answer(played_below(tmp_path)) == expected
+    for game in ("Alien", "Venture", "Solaris"):
+        write_atari(tmp_path / game, game)
+    expected = "of 3.0 on Solaris, 3.0 on Venture, 3.0 on Alien and 1 further game (1 seed, 2M frames); " + NOTHING
+    assert atari_answer(played_below(tmp_path)).endswith(expected)
 
 
 def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
@@ -352,6 +400,24 @@ def test_runs_with_different_caps_have_sections_of_their_own(tmp_path):
     assert "DeepSea, at most 50 episodes" in page
 
 
+def test_several_folders_make_one_report_in_which_a_run_counts_once(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_gym(tmp_path / "a/gain")
+    write_gym(tmp_path / "b/greedy", "greedy")
+    write_gym(tmp_path / "b/again", "greedy")
+    assert run_command_line(["report", "a", "b", str(tmp_path / "b/greedy")]) == 0
+    assert "2 of 3 runs in a, b, " in (tmp_path / "report.html").read_text()
+    with (tmp_path / "report_files/tables/not-counted.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["run"] == "b/greedy"
+    assert row["why"] == "the same algorithm and seed as b/again, which is counted"
+    capsys.readouterr()
+    assert run_command_line(["report", "a", "nowhere"]) == 2
+    assert "nowhere is not a folder" in capsys.readouterr().err
+    assert run_command_line(["report"]) == 2
+    assert "name a folder that holds runs" in capsys.readouterr().err
+
+
 def test_a_folder_without_runs_is_named(tmp_path, capsys):
     with pytest.raises(UsageError, match="there is no run"):
         write_report(tmp_path, tmp_path / "report.html", DEFAULTS)
@@ -359,6 +425,21 @@ def test_a_folder_without_runs_is_named(tmp_path, capsys):
     assert not (tmp_path / "nowhere").exists()
     assert "is not a folder" in capsys.readouterr().err
     assert run_command_line(["report", str(tmp_path), "--out", "x.pdf"]) == 2
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC, errno.EACCES], ids=errno.errorcode.get)
+@pytest.mark.parametrize("write", ["write_text_atomically", "write_bytes_atomically"])
+def test_a_disk_that_takes_no_report_is_told_with_the_way_out(tmp_path, capsys, monkeypatch, write, code):
+    def refuse(path, _content):
+        raise OSError(code, os.strerror(code), str(path))
+
+    write_gym(tmp_path / "run", episodes=[(1, 1.0), (2, 2.0)])
+    monkeypatch.setattr(f"bootdqn.analysis.report.{write}", refuse)
+    assert run_command_line(["report", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"bootdqn: the report cannot be written to {tmp_path}: [Errno {code}] {os.strerror(code)}")
+    assert told.endswith("; --out FILE.html writes it elsewhere\n")
+    assert told.count("\n") == 1
 
 
 def test_the_page_opens_in_a_browser_without_a_complaint_and_asks_nobody_for_anything(report, tmp_path):

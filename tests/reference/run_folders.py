@@ -28,7 +28,10 @@ def write_deep_sea(
     config = {"environment": "deep-sea", "strategy": strategy, "size": size, "seed": seed, "max_episodes": cap}
     config |= changes
     summary = {"status": status, "solved_at": solved, "solved_at_strict": solved if strict is ... else strict}
-    episodes = [{"kind": "episode", "episode": number, "bad": value} for number, value in enumerate(bad, start=1)]
+    episodes = [
+        {"kind": "episode", "episode": number, "step": 5 * number, "bad": value}
+        for number, value in enumerate(bad, start=1)
+    ]
     write_folder(path, config, summary, episodes)
 
 
@@ -66,7 +69,16 @@ def write_study(root, seeds=3, evaluations=30, every=1_000_000):
 
 
 def write_gym(path, strategy="gain", seed=0, found=(1.0, 2.0, 3.0), env_id="CartPole-v1", status="finished", **changes):
-    """Write a run of `train gym`; `found` are its recent return, its last and its best evaluation."""
+    """Write a run of `train gym`; `found` are its recent return, its last and its best evaluation.
+
+    `episodes` and `evaluations` are its records, as pairs of a step and a return.
+    """
+    episodes, evaluations = changes.pop("episodes", ()), changes.pop("evaluations", ())
     config = {"environment": "gym", "env_id": env_id, "strategy": strategy, "seed": seed, "total_steps": 1000}
     names = ("recent_return", "last_evaluation", "max_evaluation")
-    write_folder(path, config | changes, {"status": status} | dict(zip(names, found, strict=True)))
+    metrics = [
+        {"kind": "episode", "episode": number, "step": step, "return": value}
+        for number, (step, value) in enumerate(episodes, start=1)
+    ]
+    metrics += [{"kind": "evaluation", "step": step, "mean_return": value} for step, value in evaluations]
+    write_folder(path, config | changes, {"status": status} | dict(zip(names, found, strict=True)), metrics)

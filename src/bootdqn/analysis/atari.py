@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.analysis import paper
-from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, whole_number
+from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, shortfall, so_far, whole_number
 from bootdqn.analysis.statistics import (
     Values,
     interquartile_mean,
@@ -15,10 +15,12 @@ from bootdqn.analysis.statistics import (
     interval_of_mean,
     moving_average,
     probability_of_improvement,
+    smoothed,
     stratified_interval,
 )
 from bootdqn.analysis.tables import Table
 from bootdqn.common.algorithms import on_atari
+from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.variants import Variant, label, variant_order
 
 PAPER_HEADS = 10
@@ -80,9 +82,11 @@ def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
     troubles = []
     for run in runs:
         try:
+            if problem := shortfall(run):
+                raise DamagedFileError(problem)
             evaluations = list(run.folder.read_metrics("evaluation"))
             if not evaluations:
-                troubles.append(Trouble(run.name, f"{run.status}: not evaluated yet"))
+                troubles.append(Trouble(run.name, f"{run.status}: not evaluated yet{so_far(run)}"))
                 continue
             found = _played(run, evaluations)
         except UNREADABLE as error:
@@ -94,7 +98,11 @@ def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
         why = f"the same algorithm, game and seed as {kept.name}, which is counted"
         troubles += [Trouble(one.name, why) for one in same if one is not kept]
         if not kept.finished:
-            troubles.append(Trouble(kept.name, f"{kept.status}: its evaluations so far are counted"))
+            troubles.append(
+                Trouble(
+                    kept.name, f"{kept.status}: its evaluations so far are counted, up to {kept.frames[-1]:,} frames"
+                )
+            )
     return played, troubles
 
 
@@ -202,11 +210,10 @@ def curve(runs: list[Played], measure: str | None = None) -> tuple[Values, Value
     a short one is drawn as it was. Runs are cut to the shortest; they are evaluated at the same frames.
     """
     length = min(len(run.frames) for run in runs)
-    window = min(10, max(1, length // 10))
     values = [run.scores if measure is None else run.diversity[measure] for run in runs]
     return (
         np.asarray(runs[0].frames[:length], float),
-        np.stack([moving_average(series[:length], window) for series in values]),
+        np.stack([smoothed(series[:length]) for series in values]),
     )
 
 

@@ -12,21 +12,17 @@ from matplotlib.lines import Line2D
 from bootdqn.analysis import paper
 from bootdqn.analysis.atari import Played, curve, games_of, name_of, normalised_strata, of, variants_of
 from bootdqn.analysis.atari_heads import by_heads
-from bootdqn.analysis.figures import STYLE, band
+from bootdqn.analysis.figures import STYLE, legend_below, mean_line
 from bootdqn.analysis.looks import Look, looks
-from bootdqn.analysis.statistics import intervals_of_means, performance_profile
+from bootdqn.analysis.statistics import performance_profile
 from bootdqn.common.algorithms import on_atari
 
 INSET_FRAMES = 5e6
 CROWDED = 0.25
 """Final means closer together than this fraction of the axis call for an inset."""
-FEW = 10
-"""Evaluations of a curve that are each marked."""
 WITHIN_SIGHT = 2.0
 """How many times our highest score the paper's may be and still share the axis: beyond, our curves would be flat."""
 PAPERS_SCORES = "The paper's maximal scores are marked at the right edge, or told where they are far above."
-LONG = 40
-"""Letters of a label that has no room beside others."""
 HEAD_COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
 
 
@@ -135,22 +131,13 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
             _label(axes, label)
         for axes in list(grid.flat)[len(games) :]:
             axes.set_visible(False)
-        columns = 3 if max(map(len, labels)) <= LONG else 1
-        figure.legend(
-            list(labels.values()), list(labels), loc="outside lower center", ncols=columns, frameon=False, fontsize=9
-        )
+        legend_below(figure, labels)
         return figure
 
 
 def _line(axes: Axes, runs: list[Played], measure: str | None, look: Look) -> Line2D:
     frames, values = curve(runs, measure)
-    mean = values.mean(axis=0)
-    if ends := intervals_of_means(values):
-        band(axes, frames / 1e6, *ends, look.colour)
-    marker = look.marker if len(frames) <= FEW else None
-    (line,) = axes.plot(frames / 1e6, mean, color=look.colour, label=look.label, linewidth=1.8, marker=marker,
-                        linestyle=look.line)  # fmt: skip
-    return line
+    return mean_line(axes, frames / 1e6, values, look)
 
 
 def _random_play(axes: Axes, game: str) -> None:

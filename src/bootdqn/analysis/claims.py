@@ -1,7 +1,7 @@
 """The paper's claims, one by one, and what the runs at hand say about them: never more than they allow."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bootdqn.analysis.atari_claims import (
     above_the_original,
@@ -39,6 +39,13 @@ def judged(evidence: Evidence) -> Table:
         rows.append((claim.text, claim.remark, verdict.status, verdict.says, verdict.rests_on))
     columns = ("the paper says", "its own numbers", "here", "what these runs say", "rests on")
     return Table("claims", "The paper's claims", columns, rows, text_columns=columns)
+
+
+def borne_on(evidence: Evidence) -> tuple[Table, int]:
+    """Return the table of the claims whose verdict rests on some run, and the number of the other claims."""
+    table = judged(evidence)
+    rows = [row for row in table.rows if row[-1]]
+    return replace(table, rows=rows), len(table.rows) - len(rows)
 
 
 CLAIMS = (

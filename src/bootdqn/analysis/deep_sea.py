@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import rich.table
 
-from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, read_finished, whole_number
+from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, not_drawn, read_finished, shortfall, whole_number
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
 from bootdqn.common.variants import Variant, label, variant_order
@@ -81,25 +81,34 @@ class Cell:
 
 
 def read_results(runs: Iterable[Run]) -> tuple[list[Result], list[Trouble]]:
-    """Return the result of every finished run, and the runs that do not count: a seed counts once."""
-    return read_finished(runs, _result, lambda result: (result.variant, result.size, result.cap, result.seed))
+    """Return the result of every finished run, and the runs that do not count, or only in part: a seed counts once."""
+    runs = list(runs)
+    results, troubles = read_finished(
+        runs, _result, lambda result: (result.variant, result.size, result.cap, result.seed)
+    )
+    listed = {trouble.name for trouble in troubles}
+    short = ((run.name, shortfall(run)) for run in runs if run.name not in listed)
+    return results, troubles + [not_drawn(name, problem) for name, problem in short if problem]
 
 
-def regret_curves(runs: Iterable[Run], size: int) -> dict[Variant, list[list[float]]]:
-    """Return the running regret of every run of `size` whose records are there, by variant."""
+def regret_curves(runs: Iterable[Run], size: int) -> tuple[dict[Variant, list[list[float]]], list[Trouble]]:
+    """Return the running regret of every run of `size` whose records are there, by variant, and the unreadable ones.
+
+    Records that end early have no curve: its end would be wrong.
+    """
     curves: dict[Variant, list[list[float]]] = {}
-    for run in runs:
-        if run.config.get("size") != size:
-            continue
+    troubles = []
+    for run in (run for run in runs if run.config.get("size") == size and not shortfall(run)):
         try:
             variant = run.variant
             bad = [bool(record["bad"]) for record in run.folder.read_metrics("episode")]
-        except UNREADABLE:
+        except UNREADABLE as error:
+            troubles.append(not_drawn(run.name, str(error)))
             continue
         if bad:
             counts = np.cumsum(bad) / np.arange(1, len(bad) + 1)
             curves.setdefault(variant, []).append(counts.tolist())
-    return curves
+    return curves, troubles
 
 
 def _result(run: Run) -> Result:

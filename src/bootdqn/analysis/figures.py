@@ -6,8 +6,10 @@ from typing import Any, Literal
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from bootdqn.analysis.statistics import Values
+from bootdqn.analysis.looks import Look
+from bootdqn.analysis.statistics import Values, intervals_of_means
 
 STYLE: dict[Any, Any] = {
     "font.size": 11,
@@ -20,6 +22,10 @@ STYLE: dict[Any, Any] = {
 }
 FEW = 6
 """Curves whose names have room inside the axes."""
+FEW_POINTS = 10
+"""Points of a curve that are each marked."""
+LONG = 40
+"""Letters of a label that has no room beside others below the axes."""
 
 
 def to_svg(figure: Figure) -> str:
@@ -50,3 +56,27 @@ def legend(axes: Axes, place: Literal["lower left", "lower right"]) -> None:
 def band(axes: Axes, x: Values, low: Values, high: Values, colour: str) -> None:
     """Shade an interval around a line."""
     axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+
+
+def mean_line(axes: Axes, x: Values, values: Values, look: Look) -> Line2D:
+    """Draw the mean over runs, and shade its interval where they are enough for one.
+
+    Args:
+        axes: Where to.
+        x: The places (T,).
+        values: One row a run (runs, T).
+        look: The name, colour, line and marker; points are marked where they are few.
+    """
+    if ends := intervals_of_means(values):
+        band(axes, x, *ends, look.colour)
+    marker = look.marker if len(x) <= FEW_POINTS else None
+    (line,) = axes.plot(x, values.mean(axis=0), color=look.colour, label=look.label, linewidth=1.8, marker=marker,
+                        linestyle=look.line)  # fmt: skip
+    return line
+
+
+def legend_below(figure: Figure, lines: dict[str, Line2D]) -> None:
+    """Name the lines below the figure, side by side where the names are short."""
+    columns = 3 if max(map(len, lines)) <= LONG else 1
+    figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=columns, frameon=False,
+                  fontsize=9)  # fmt: skip

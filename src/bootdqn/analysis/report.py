@@ -1,9 +1,10 @@
 """Any folder of runs into one self-contained page, with its figures and tables beside it as files."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,12 +17,14 @@ from bootdqn.analysis import (
     bsuite_score,
     deep_sea,
     deep_sea_figures,
+    gym_figures,
     gym_runs,
     variant_figures,
 )
+from bootdqn.analysis.answers import answer, deep_sea_answer
 from bootdqn.analysis.atari import Played
-from bootdqn.analysis.claims import judged
-from bootdqn.analysis.deep_sea import Cell, Result
+from bootdqn.analysis.claims import CLAIMS, borne_on
+from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.gym_runs import GymRun
@@ -29,14 +32,17 @@ from bootdqn.analysis.looks import looks
 from bootdqn.analysis.page import page
 from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
 from bootdqn.analysis.tables import Table
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import NotWrittenError, UsageError
 from bootdqn.common.files import write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, nameless
 from bootdqn.common.written import counted
 
-OfVariant = TypeVar("OfVariant", Result, Played)
+__all__ = ["deep_sea_answer", "said_once", "write_report"]
+OfVariant = TypeVar("OfVariant", Result, Played, GymRun)
 MOST_CURVES = 8
 """Of a figure that has no other way to show them."""
+LONGEST_NAME = 80
+"""Letters of an environment and its options in the name of a file."""
 
 
 class Drawn(NamedTuple):
@@ -68,22 +74,26 @@ class Content:
         return table.to_html()
 
 
-def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
+def write_report(root: Path | Sequence[Path], out: Path, defaults: Defaults) -> Path:
     """Write the report on the runs below `root` to the page `out`, and its figures and tables to a folder beside it.
 
     Args:
-        root: Where the runs are.
+        root: Where the runs are: a folder, or several.
         out: The page.
         defaults: The default settings of each environment: what differs from them has a name of its own.
 
     Raises:
         UsageError: There is no such folder, or no run in it.
+        NotWrittenError: The page, or a file beside it, cannot be written.
     """
-    if not root.is_dir():
-        raise UsageError(f"{root} is not a folder; name one that holds runs")
-    runs, unreadable = read_runs(root, defaults)
+    roots = root if isinstance(root, Sequence) else [root]
+    for one in roots:
+        if not one.is_dir():
+            raise UsageError(f"{one} is not a folder; name one that holds runs")
+    runs, unreadable = read_runs(roots, defaults)
+    where = ", ".join(map(str, roots))
     if not runs and not unreadable:
-        raise UsageError(f"there is no run in {root}: a run is a folder with a config.json")
+        raise UsageError(f"there is no run in {where}: a run is a folder with a config.json")
     results, more = deep_sea.read_results(run for run in runs if run.kind == "deep-sea")
     played, yet_more = atari.read_played(run for run in runs if run.kind == "atari")
     in_gym, still_more = gym_runs.read_gym_runs(run for run in runs if run.kind == "gym")
@@ -92,18 +102,17 @@ def write_report(root: Path, out: Path, defaults: Defaults) -> Path:
     content = Content()
     evidence = Evidence.among(results, played)
     results, aside = said_once(results)
-    _add_deep_sea(content, results, runs, aside)
+    in_part = _add_deep_sea(content, results, runs, aside)
     played, aside = said_once(played)
     _add_atari(content, played, aside)
-    if in_gym:
-        content.sections.append(("Gymnasium", content.table(gym_runs.table(in_gym))))
+    in_gym, aside = said_once(in_gym)
+    _add_gym(content, in_gym, aside)
     if any(run.kind in ("deep-sea", "atari") for run in runs):
         _add_claims(content, evidence)
-    _add_troubles(content, troubles)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {root}"
-    write_text_atomically(out, page(_answer(results, played, in_gym), heading, content.sections))
-    _write_files(content, out.with_name(f"{out.stem}_files"))
+    listed = {trouble.name for trouble in troubles}
+    _add_troubles(content, troubles + [trouble for trouble in in_part if trouble.name not in listed])
+    heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {where}"
+    _write(out, page(answer(results, played, in_gym), heading, content.sections), content)
     return out
 
 
@@ -119,8 +128,9 @@ def _not_drawn(run: Run) -> str:
     return f"the environment {run.kind!r}: this report is about DeepSea, Atari and Gymnasium"
 
 
-def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], aside: dict[str, Any]) -> None:
-    groups = deep_sea.by_cap(results)
+def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], aside: dict[str, Any]) -> list[Trouble]:
+    """Add what DeepSea has to show, and return the runs whose curves cannot be drawn."""
+    groups, troubles = deep_sea.by_cap(results), []
     for cap, group in groups.items():
         suffix = "" if len(groups) == 1 else f"-cap-{cap}"
         parts = [
@@ -131,7 +141,9 @@ def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], asid
             *_figures_by_size(content, group, suffix),
         ]
         shown, largest = looks(result.variant for result in group), max(result.size for result in group)
-        curves = deep_sea.regret_curves((run for run in runs if run.config.get("max_episodes") == cap), largest)
+        of_cap = [run for run in runs if run.kind == "deep-sea" and run.config.get("max_episodes") == cap]
+        curves, unreadable = deep_sea.regret_curves(of_cap, largest)
+        troubles += unreadable
         curves = {variant: curve for variant, curve in _without(curves, aside).items() if variant in shown}
         if curves and len(curves) <= MOST_CURVES:
             figure = deep_sea_figures.running_regret(curves, shown, largest)
@@ -140,6 +152,7 @@ def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], asid
         parts.append(content.table(bsuite_score.score_table(group, f"bsuite-score{suffix}")))
         parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
+    return troubles
 
 
 def _without(curves: dict[Variant, list[list[float]]], aside: dict[str, Any]) -> dict[Variant, list[list[float]]]:
@@ -212,7 +225,27 @@ def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) ->
     content.sections.append(("Atari", "".join(parts)))
 
 
+def _add_gym(content: Content, found: list[GymRun], aside: dict[str, Any]) -> None:
+    if not found:
+        return
+    figures = [_learning_curves(content, cells) for cells in gym_runs.by_task(found).values()]
+    content.sections.append(("Gymnasium", "".join([_sentence(aside), *figures, content.table(gym_runs.table(found))])))
+
+
+def _learning_curves(content: Content, cells: list[gym_runs.Cell]) -> str:
+    curves = gym_figures.learning_curves(cells, MOST_CURVES)
+    return content.figure(_name_of(content, cells[0].environment), *curves) if curves else ""
+
+
+def _name_of(content: Content, environment: str) -> str:
+    """Return a name for the figure of an environment that no other has: letters, digits and dashes."""
+    name = "gym-" + re.sub(r"[^a-z0-9]+", "-", environment.lower()).strip("-")[:LONGEST_NAME]
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(one for one in names if one not in content.figures)
+
+
 def _add_claims(content: Content, evidence: Evidence) -> None:
+    table, others = borne_on(evidence)
     note = (
         "<p>A claim counts as supported or contradicted only on as many seeds and frames as it takes: on Atari the "
         "paper's own, on DeepSea as many as an exact rank test needs to tell them apart. Everything else is said and "
@@ -220,87 +253,27 @@ def _add_claims(content: Content, evidence: Evidence) -> None:
         "that all compared runs of a game have; a lead in human-normalised score counts as supported from half the "
         "points that the paper claims.</p>"
     )
-    content.sections.append(("Claims", note + content.table(judged(evidence))))
+    silent = f"<p class='note'>These runs say nothing about {others} of the paper's {len(CLAIMS)} claims.</p>"
+    parts = [note, content.table(table)] if table.rows else []
+    content.sections.append(("Claims", "".join([*parts, silent] if others else parts)))
 
 
 def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
     if troubles:
         rows: list[tuple[str, ...]] = [(trouble.name, trouble.problem) for trouble in troubles]
-        table = Table("not-counted", "Runs that are not finished, or do not count", ("run", "why"), rows,
+        table = Table("not-counted", "Runs that are not finished, are damaged, or do not count", ("run", "why"), rows,
                       text_columns=("run", "why"))  # fmt: skip
         content.sections.append(("Not counted", content.table(table)))
 
 
-def _answer(results: list[Result], played: list[Played], in_gym: list[GymRun]) -> str:
-    """Say first what a reader wants to know: which strategy explored best here, and how sure we are."""
-    answers = [deep_sea_answer(group) for group in list(deep_sea.by_cap(results).values())[:1]]
-    answers += [atari_answer(atari.with_paper_heads(played))] if played else []
-    answers += [gym_runs.answer(in_gym)] if in_gym else []
-    return " ".join(answers) or "There is nothing to compare yet."
-
-
-def atari_answer(played: list[Played]) -> str:
-    """Say which algorithm did best on Atari, and on how much evidence."""
-    variants, compared = atari.variants_of(played), atari.in_common(played)
-    games = [g for g in atari.games_of(compared) if all(atari.of(compared, g, variant) for variant in variants)]
-    if len(variants) < 2 or not games:
-        there = f"{counted(len(played), 'run')}, {counted(len(variants), 'algorithm')}"
-        return f"On Atari there is nothing to compare yet: {there}."
-    best = Counter(filter(None, (atari.leader(played, game, variants) for game in games)))
-    seeds = min(len(atari.of(played, game, variant)) for game in games for variant in variants)
-    frames = atari.frames_of([run for run in compared if run.game in games])
-    rests_on = f"of {len(variants)} algorithms on {counted(seeds, 'seed')} and {frames} frames."
-    first = [variant for variant in variants if best[variant] == max(best.values(), default=0) > 0]
-    if not first:
-        return f"On Atari, none has the highest maximal score alone in any of {counted(len(games), 'game')}, {rests_on}"
-    names, has = " and ".join(map(atari.name_of, first)), "has" if len(first) == 1 else "each have"
-    games_said = f"{best[first[0]]} of {counted(len(games), 'game')}"
-    return f"On Atari, {names} {has} the highest maximal score in {games_said}, {rests_on}"
-
-
-def deep_sea_answer(results: list[Result]) -> str:
-    """Say which algorithm did best at the largest size, and on how much evidence.
-
-    Best is who solved it in the largest fraction of runs, and of those who needed the fewest episodes. That these are
-    the fewest of all is said where no run of it reached the cap and no other's mean, or lower bound, is as low.
-    """
-    largest = max(result.size for result in results)
-    ranked = sorted(
-        (cell for cell in deep_sea.cells(results) if cell.size == largest),
-        key=lambda cell: (-cell.solved_fraction, cell.mean),
-    )
-    best, *others = ranked
-    if not best.solved:
-        return f"At N = {largest} no algorithm solved DeepSea before the cap ({_seeds_each(ranked)})."
-    if not best.censored and all(best.mean < other.mean for other in others):
-        first = [best]
-        text = (
-            f"At N = {largest}, {label(best.variant)} needed the fewest episodes: {best.mean:,.0f} on average, "
-            f"{best.solved} of {counted(len(best.results), 'run')} solved."
-        )
-    else:
-        first = [cell for cell in ranked if cell.solved_fraction == best.solved_fraction]
-        text = f"At N = {largest}, DeepSea was solved most often by {' and '.join(map(_how_often, first))}."
-    named = ranked[: len(first) + 1]
-    for cell in named[len(first) :]:
-        text += f" Next: {label(cell.variant)}, {_mean_of(cell)} ({cell.solved} of {len(cell.results)} solved)."
-    seeds = min(len(cell.results) for cell in named)
-    few = f" {counted(seeds, 'seed')} {'is' if seeds == 1 else 'are'} few: this is a picture, not a proof."
-    return text + (few if seeds <= 3 else "")
-
-
-def _how_often(cell: Cell) -> str:
-    runs = f"{cell.solved} of {counted(len(cell.results), 'run')}"
-    return f"{label(cell.variant)} ({runs}, {_mean_of(cell)} episodes on average)"
-
-
-def _mean_of(cell: Cell) -> str:
-    return f"{'at least ' if cell.censored else ''}{cell.mean:,.0f}"
-
-
-def _seeds_each(cells: list[Cell]) -> str:
-    fewest, most = (end(len(cell.results) for cell in cells) for end in (min, max))
-    return f"{counted(most, 'seed')} each" if fewest == most else f"{fewest} to {counted(most, 'seed')} each"
+def _write(out: Path, text: str, content: Content) -> None:
+    """Write the page, and its figures and tables beside it."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomically(out, text)
+        _write_files(content, out.with_name(f"{out.stem}_files"))
+    except OSError as error:
+        raise NotWrittenError(f"the report cannot be written to {out.parent}: {error}") from error
 
 
 def _write_files(content: Content, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """All the runs below a folder, whatever became of them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.run_folder import RunFolder, find_runs
 from bootdqn.common.variants import Variant, variant_of
+from bootdqn.common.written import counted
 
 ReadT = TypeVar("ReadT")
 Defaults = Mapping[str, Mapping[str, Any]]
@@ -20,7 +21,7 @@ class Run:
     """One run folder that can be read."""
 
     name: str
-    """Its path below the folder that was asked for."""
+    """Its path below the folder that was asked for, or all of it where several were."""
     folder: RunFolder
     config: dict[str, Any]
     summary: dict[str, Any]
@@ -72,11 +73,13 @@ class Trouble:
     problem: str
 
 
-def read_runs(root: Path, defaults: Defaults) -> tuple[list[Run], list[Trouble]]:
-    """Return the runs at and below `root`, and those whose files cannot be read."""
+def read_runs(root: Path | Sequence[Path], defaults: Defaults) -> tuple[list[Run], list[Trouble]]:
+    """Return the runs at and below a folder, or several, and those whose files cannot be read."""
     runs, troubles = [], []
-    for folder in find_runs(root):
-        name = str(folder.path.relative_to(root)) if folder.path != root else folder.path.name
+    for name, folder in _named(root if isinstance(root, Sequence) else [root]):
+        if not folder.config.exists():
+            troubles.append(Trouble(name, "damaged: it has no config.json"))
+            continue
         try:
             config = folder.read_config()
             own = defaults.get(str(config.get("environment")), {})
@@ -84,6 +87,53 @@ def read_runs(root: Path, defaults: Defaults) -> tuple[list[Run], list[Trouble]]
         except DamagedFileError as error:
             troubles.append(Trouble(name, f"damaged: {error}"))
     return runs, troubles
+
+
+def _named(roots: Sequence[Path]) -> Iterator[tuple[str, RunFolder]]:
+    """Yield each run folder once, named by its path below the folder that was asked for, or by all of it of several."""
+    known = set()
+    for root in roots:
+        for folder in find_runs(root):
+            below = str(folder.path.relative_to(root)) if folder.path != root else folder.path.name
+            if (place := folder.path.resolve()) not in known:
+                known.add(place)
+                yield below if len(roots) == 1 else str(folder.path), folder
+
+
+def shortfall(run: Run) -> str:
+    """Say where a run's records end, if that is before the last episode that its summary counts.
+
+    Nothing where there are no records at all: they may have been left behind on purpose.
+    """
+    episodes = run.summary.get("episodes")
+    if not isinstance(episodes, int) or not run.folder.metrics.is_file():
+        return ""
+    try:
+        last = run.folder.last_metrics("episode")
+        reached = whole_number(last, "episode") if last else 0
+    except UNREADABLE as error:
+        return str(error)
+    return f"its records end at episode {reached:,} of {episodes:,}" if reached < episodes else ""
+
+
+def so_far(run: Run) -> str:
+    """Say in brackets how many episodes or steps a run has behind it, by its last record; nothing where it has none."""
+    kind, unit, most = (
+        ("episode", "episode", "max_episodes") if run.kind == "deep-sea" else (None, "step", "total_steps")
+    )
+    try:
+        last = run.folder.last_metrics(kind)
+        done = whole_number(last, unit) if last else 0
+    except UNREADABLE:
+        return ""
+    asked = run.config.get(most)
+    at_most = f" of at most {asked:,}" if isinstance(asked, int) else ""
+    return f" ({counted(done, unit)}{at_most} so far)" if done else ""
+
+
+def not_drawn(name: str, problem: str) -> Trouble:
+    """Return the trouble of a run whose result counts and whose curve is missing."""
+    return Trouble(name, f"damaged: {problem}; what summary.json says is counted, and no curve of it is drawn")
 
 
 def read_finished(
@@ -97,7 +147,7 @@ def read_finished(
     troubles = []
     for run in runs:
         if run.status != "finished":
-            troubles.append(Trouble(run.name, str(run.summary.get("error", run.status))))
+            troubles.append(Trouble(run.name, f"{run.summary.get('error', run.status)}{so_far(run)}"))
             continue
         try:
             one = read(run)

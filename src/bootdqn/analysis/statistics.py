@@ -110,3 +110,11 @@ def moving_average(values: Sequence[float], window: int = 10) -> Values:
     starts = np.maximum(ends - window, 0)
     means: Values = (total[ends] - total[starts]) / (ends - starts)
     return means
+
+
+def smoothed(values: Sequence[float], widest: int = 10) -> Values:
+    """Return the moving average over `widest` values, or over a tenth of them where that is fewer.
+
+    So a short series is drawn as it was.
+    """
+    return moving_average(values, min(widest, max(1, len(values) // 10)))

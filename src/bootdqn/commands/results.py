@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import tyro
 
 from bootdqn.commands.flags import Flat, OwnCode
+from bootdqn.common.errors import NotWrittenError, UsageError
 from bootdqn.common.written import counted, rounded
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.training.config import check_play, default_settings
@@ -66,14 +68,16 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Report:
-    """Turn a folder of runs into a page."""
+    """Turn folders of runs into a page."""
 
-    folder: tyro.conf.Positional[Path]
-    """Folder that holds runs, finished or not, at any depth."""
+    folders: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]]
+    """Folders that hold runs, finished or not, at any depth."""
     out: Path | None = None
-    """The page (None: report.html in the folder); figures and tables go to a folder beside it."""
+    """The page (None: report.html in the folder, with several here); figures and tables go to a folder beside it."""
 
     def __post_init__(self) -> None:
+        if not self.folders:
+            raise ValueError("name a folder that holds runs, as in bootdqn report runs/deepsea")
         if self.out is not None and self.out.suffix != ".html":
             raise ValueError(f"--out must be an .html file, got {self.out}")
 
@@ -81,8 +85,11 @@ class Report:
         """Write the page and name it."""
         from bootdqn.analysis.report import write_report
 
-        out = self.out or self.folder / "report.html"
-        page = write_report(self.folder, out, default_settings())
+        out = self.out or (self.folders[0] if len(self.folders) == 1 else Path()) / "report.html"
+        try:
+            page = write_report(self.folders, out, default_settings())
+        except NotWrittenError as error:
+            raise UsageError(f"{error}; --out FILE.html writes it elsewhere") from error
         print(f"Open {page} in a browser; its figures and tables are in {page.with_name(f'{page.stem}_files')}.")
         return 0
 

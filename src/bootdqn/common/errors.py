@@ -31,6 +31,10 @@ class DamagedFileError(UsageError):
     """A file cannot be read as what it should be."""
 
 
+class NotWrittenError(UsageError):
+    """There is no writing where something was to go: it is full, read-only, or no folder."""
+
+
 class TrainingError(Exception):
     """A run cannot go on: an environment raised, or a number is not finite. The command line exits with 1."""
 

@@ -1,6 +1,7 @@
 """The schema of a run folder: which file holds what. Training writes it; analysis reads it and imports no training."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 from bootdqn.common.errors import DamagedFileError, UsageError
 
 MAX_JSON_BYTES = 256 * 2**20
+BLOCK = 2**16
+"""Bytes that are read at a time from the end of a file."""
 
 
 @dataclass(frozen=True)
@@ -87,20 +90,53 @@ class RunFolder:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
                     return
-                try:
-                    record = json.loads(line.decode())
-                except (ValueError, RecursionError) as error:
-                    raise DamagedFileError(f"{self.metrics}, line {number}: {error}") from error
-                if not isinstance(record, dict):
-                    found = type(record).__name__
-                    raise DamagedFileError(f"{self.metrics}, line {number}: expected a JSON object, found {found}")
+                record = _record(line, f"{self.metrics}, line {number}")
                 if kind is None or record.get("kind") == kind:
                     yield record
 
+    def last_metrics(self, kind: str | None = None) -> dict[str, Any] | None:
+        """Return the last record of `kind`, or of any, reading no more of the file than its end; None where none is.
+
+        Raises:
+            DamagedFileError: A line on the way is not a JSON object in UTF-8.
+        """
+        if not self.metrics.is_file():
+            return None
+        records = (_record(line, f"the end of {self.metrics}") for line in _lines_from_the_end(self.metrics))
+        return next((record for record in records if kind is None or record.get("kind") == kind), None)
+
+
+def _record(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{where}: {error}") from error
+    if not isinstance(record, dict):
+        raise DamagedFileError(f"{where}: expected a JSON object, found {type(record).__name__}")
+    return record
+
+
+def _lines_from_the_end(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, the last whole one first."""
+    with path.open("rb") as file:
+        position, rest, ended = file.seek(0, os.SEEK_END), b"", False
+        while position:
+            size = min(BLOCK, position)
+            position -= size
+            file.seek(position)
+            rest, *lines = (file.read(size) + rest).split(b"\n")
+            if lines and not ended:
+                lines.pop()  # half-written, or nothing
+                ended = True
+            yield from reversed(lines)
+        if ended:
+            yield rest
+
 
 def find_runs(root: Path) -> list[RunFolder]:
-    """Return every run folder at or below `root`, in the order of their paths."""
-    return [RunFolder(config.parent) for config in sorted(root.rglob("config.json"))]
+    """Return every run folder at or below `root`, in the order of their paths, also where config.json is lost."""
+    names = (file.name for file in (RunFolder(root).config, RunFolder(root).summary, RunFolder(root).metrics))
+    return [RunFolder(path) for path in sorted({file.parent for name in names for file in root.rglob(name)})]
 
 
 def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:
