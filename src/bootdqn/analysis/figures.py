@@ -24,8 +24,9 @@ FEW = 6
 """Curves whose names have room inside the axes."""
 FEW_POINTS = 10
 """Points of a curve that are each marked."""
-LONG = 40
-"""Letters of a label that has no room beside others below the axes."""
+HANDLE_INCHES, LETTER_INCHES = 0.6, 0.07
+"""Room of a label in a legend: what stands before it, and each letter."""
+MOST_COLUMNS = 3
 
 
 def to_svg(figure: Figure) -> str:
@@ -76,7 +77,8 @@ def mean_line(axes: Axes, x: Values, values: Values, look: Look) -> Line2D:
 
 
 def legend_below(figure: Figure, lines: dict[str, Line2D]) -> None:
-    """Name the lines below the figure, side by side where the names are short."""
-    columns = 3 if max(map(len, lines)) <= LONG else 1
+    """Name the lines below the figure, as many side by side as there is room for."""
+    widest = HANDLE_INCHES + LETTER_INCHES * max(map(len, lines))
+    columns = max(1, min(MOST_COLUMNS, int(figure.get_figwidth() / widest)))
     figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=columns, frameon=False,
                   fontsize=9)  # fmt: skip
