@@ -148,6 +148,10 @@ def test_a_rival_that_is_ahead_on_a_larger_grid_contradicts_whether_or_not_the_o
         "N = 40 (the paper goes to N = 30), cap 1,000: BootDQN-EVOI ≥ 1,000 episodes (0/5 solved), BootDQN-Gain 300 "
         "episodes (5/5 solved); p = 0.008; seeds: 5, the paper 15. On smaller grids it holds at N = 30"
     )
+    of_three = solved("gain", 40, around(300)) + solved("evoi:reduce=sum", 40, [None] * 3)
+    assert verdicts(Evidence.among(at_30 + of_three, []))[SCALES_BEST]["here"] == CONTRADICTED, (
+        "p = 0.036, of one rival"
+    )
     the_other_way = solved("gain", 40, NONE_SOLVED) + solved("evoi:reduce=sum", 40, around(300))
     found = verdicts(Evidence.among(at_30 + the_other_way, []))[SCALES_BEST]
     assert (found["here"], found[SAYS][:7]) == (SUPPORTED, "N = 30,"), "BootDQN and UCB were not run at N = 40"

@@ -79,9 +79,9 @@ class _Race:
 
     @property
     def status(self) -> str:
-        """The verdict. Of several rivals any may contradict, so each has its share of the level."""
+        """The verdict. Any of those compared may contradict, so each comparison has its share of the level."""
         tests = [_compared(self.ours, rival) for rival in self.theirs]
-        if any(not fewer and chance < LEVEL / self.asked for fewer, chance in tests):
+        if any(not fewer and chance < LEVEL / len(tests) for fewer, chance in tests):
             return CONTRADICTED
         return SUPPORTED if self.complete and all(fewer and chance < LEVEL for fewer, chance in tests) else OPEN
 
