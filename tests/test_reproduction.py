@@ -1,7 +1,9 @@
 """The pages about our results say what the committed runs say, and nothing else has a number."""
 
 import importlib.util
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,16 @@ from bootdqn.analysis.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 RESULTS = Path(__file__).parents[1] / "results"
 
 
-@pytest.fixture(scope="module")
-def reproduction():
-    spec = importlib.util.spec_from_file_location("reproduction", RESULTS / "reproduction.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, RESULTS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def reproduction():
+    return script("reproduction")
 
 
 def pages():
@@ -67,3 +73,17 @@ def test_every_figure_is_drawn_and_there(reproduction):
         for image, content in reproduction.figures(path.read_text()):
             assert content.startswith(b"\x89PNG")
             assert image.exists(), "make reproduction"
+
+
+def test_a_run_that_does_not_end_as_it_did_is_told(tmp_path, monkeypatch, capsys):
+    rerun = script("rerun")
+    (shortest,) = rerun.shortest(RESULTS / "deep-sea", 1)
+    spoiled = json.loads(shortest.summary.read_text()) | {"solved_at": 9999}
+    (tmp_path / "study/run").mkdir(parents=True)
+    shutil.copy(shortest.config, tmp_path / "study/run")
+    (tmp_path / "study/run/summary.json").write_text(json.dumps(spoiled))
+    monkeypatch.setattr(rerun, "RESULTS", tmp_path)
+    assert rerun.main("study", "5") == 1
+    told = capsys.readouterr().out
+    assert "study/run: solved_at 9999 then, " in told
+    assert told.endswith("0 of 1 ended as they did\n")
