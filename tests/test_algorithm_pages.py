@@ -204,7 +204,8 @@ def written(tmp_path_factory):
 
 
 def test_every_key_of_every_record_is_explained_and_no_other(written):
-    explained = {heading: [plain(key) for key, _ in rows(text)] for heading, text in sections(METRICS).items()}
+    tables = {heading: list(rows(text)) for heading, text in sections(METRICS).items()}
+    explained = {heading: [plain(key) for key, _ in found] for heading, found in tables.items() if found}
     assert {heading: sorted(keys) for heading, keys in written.items()} == {
         heading: sorted(keys) for heading, keys in explained.items()
     }

@@ -1,5 +1,8 @@
 """Runs evaluated from their folders."""
 
+import json
+
+from bootdqn.cli import run_command_line
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.training.assess import assess
 from bootdqn.training.config import from_flat
@@ -19,3 +22,14 @@ def test_the_seed_that_is_asked_for_seeds_the_environment(tmp_path, monkeypatch)
         assess(tmp_path / "run", episodes=1, max_steps=9, rule=None, seed=seed)
     first, again, other = seeds
     assert first == again != other
+
+
+def test_what_was_found_is_written_as_it_is_told(tmp_path, capsys):
+    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
+    found = assess(tmp_path / "run", episodes=2, max_steps=9, rule="mean", seed=7)
+    line = ["evaluate", str(tmp_path / "run"), "--episodes", "2", "--max-steps", "9", "--vote", "mean", "--seed", "7"]
+    assert run_command_line([*line, "--json", str(tmp_path / "found.json")]) == 0
+    told = {"step": 6, "vote": "mean", "seed": 7} | found.found.record()
+    assert json.loads((tmp_path / "found.json").read_text()) == told
+    assert run_command_line([*line, "--json", str(tmp_path / "nowhere/found.json")]) == 2
+    assert "there is no folder" in capsys.readouterr().err

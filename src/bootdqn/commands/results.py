@@ -9,6 +9,7 @@ import tyro
 
 from bootdqn.commands.flags import Flat, OwnCode
 from bootdqn.common.errors import NotWrittenError, UsageError
+from bootdqn.common.files import write_json_atomically
 from bootdqn.common.written import counted, rounded
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.training.config import check_play, default_settings
@@ -32,12 +33,16 @@ class Evaluate:
     """Seed of the environment."""
     video: Path | None = None
     """File to film the episodes to, such as play.mp4 or play.gif."""
+    json: Path | None = None
+    """File to write what was found to, with the keys of metrics.jsonl."""
     own: Flat[OwnCode] = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
         check_play(self.episodes, self.max_steps, self.seed)
         if self.video and self.video.suffix not in (".mp4", ".gif"):
             raise ValueError(f"--video must be an .mp4 or a .gif file, got {self.video}")
+        if self.json is not None and not self.json.parent.is_dir():
+            raise ValueError(f"--json {self.json}: there is no folder {self.json.parent}; make it first")
 
     def execute(self) -> int:
         """Evaluate and print."""
@@ -55,6 +60,8 @@ class Evaluate:
                 video=self.video,
                 show=show,
             )
+        if self.json is not None:
+            write_json_atomically(self.json, {"step": step, "vote": rule, "seed": self.seed, **found.record()})
         cut = " (cut at --max-steps)" if found.cut else ""
         print(f"weights after {counted(step, 'step')}; {rule} vote of the heads")
         print(
