@@ -120,7 +120,7 @@ MALFORMED = {
     "resume broken": "broken/config.json: ",
     "evaluate file": "it has no config.json",
     "evaluate photos": "it has no config.json",
-    "evaluate begun": "weights are saved at each evaluation and at the end",
+    "evaluate begun": "weights are saved at each evaluation and when a run ends or is stopped",
     "demo --out file": "--out file is a file; choose a folder",
     "sweep paper-deepsea-smoke --out file": "--out file is a file; choose a folder",
     "sweep paper-deepsea-smoke --out file --dry-run": "--out file is a file; choose a folder",

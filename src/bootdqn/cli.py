@@ -96,7 +96,8 @@ COMMANDS: dict[str, Any] = {
     "evaluate": Leaf(
         Evaluate,
         None,
-        "Play a run by the vote of its heads and tell the scores; weights are saved at each evaluation and at the end."
+        "Play a run by the vote of its heads and tell the scores; weights are saved at each evaluation, at the end, "
+        "and when a run is stopped."
         "\n\nExample: bootdqn evaluate runs/first --episodes 5 --video play.mp4",
     ),
     "sweep": Leaf(

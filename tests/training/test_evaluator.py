@@ -41,7 +41,9 @@ def game(monkeypatch):
 
 def records_after(*steps, **settings):
     """Evaluate a run on Atari, whose steps are four frames each, after each of `steps` if that is due."""
-    config = from_flat({"environment": "atari", "eval_every_frames": 1000, "eval_episodes": 3} | settings)
+    config = from_flat(
+        {"environment": "atari", "game": "Pong", "eval_every_frames": 1000, "eval_episodes": 3} | settings
+    )
     evaluator = Evaluator(config, lambda _observations: RANKED)
     return [evaluator.evaluate_if_due(step, lambda: False) for step in steps]
 

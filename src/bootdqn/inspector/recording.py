@@ -189,8 +189,8 @@ class Player:
         self.strategy_text = strategy or self.config.actor.strategy
         self.strategy = parse_strategy(self.strategy_text)
         self.compared = compared_with(self.strategy, on_deep_sea=isinstance(self.config.env, DeepSeaConfig))
-        env, seed = self.config.env, self.config.run.seed
-        self.title = f"{env.kind} {env.label}, {self.strategy_text}, seed {seed}"
+        env = self.config.env
+        self.title = f"{path.name or path}: {env.kind} {env.label}, {self.strategy_text}"
 
     def record(
         self,
