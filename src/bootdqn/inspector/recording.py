@@ -190,7 +190,7 @@ class Player:
         self.strategy = parse_strategy(self.strategy_text)
         self.compared = compared_with(self.strategy, on_deep_sea=isinstance(self.config.env, DeepSeaConfig))
         env = self.config.env
-        self.title = f"{path.name or path}: {env.kind} {env.label}, {self.strategy_text}"
+        self.title = f"{path.name or path}, {env.kind} {env.label}"
 
     def record(
         self,
