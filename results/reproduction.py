@@ -19,6 +19,7 @@ from typing import NamedTuple, Self
 from matplotlib.figure import Figure
 
 from bootdqn.analysis import atari, deep_sea, ensembles, two_paths
+from bootdqn.analysis.answers import deep_sea_answer
 from bootdqn.analysis.atari import Played, with_paper_heads
 from bootdqn.analysis.atari_figures import Episode, heads, learning, scores
 from bootdqn.analysis.bsuite_score import score_table
@@ -29,7 +30,7 @@ from bootdqn.analysis.ensembles import Measured
 from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png
 from bootdqn.analysis.paper import RUNTIME_GROWTH
-from bootdqn.analysis.report import deep_sea_answer, said_once
+from bootdqn.analysis.report import said_once
 from bootdqn.analysis.runs import read_runs
 from bootdqn.analysis.tables import Table
 from bootdqn.analysis.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers

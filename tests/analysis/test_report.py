@@ -126,7 +126,7 @@ def deep_sea_results(seeds, **solved):
     ]
 
 
-def test_a_claim_about_deep_sea_is_supported_only_by_intervals_that_do_not_overlap():
+def test_a_claim_about_deep_sea_is_supported_only_where_a_test_tells_them_apart():
     claim = "Gain beats the baselines on DeepSea."
     assert verdicts(deep_sea_results(5, gain=100, greedy=None, ucb=None))[claim]["here"] == SUPPORTED
     assert verdicts(deep_sea_results(2, gain=100, greedy=None, ucb=None))[claim]["here"] == OPEN

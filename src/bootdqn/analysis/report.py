@@ -21,7 +21,7 @@ from bootdqn.analysis import (
     gym_runs,
     variant_figures,
 )
-from bootdqn.analysis.answers import answer, deep_sea_answer
+from bootdqn.analysis.answers import answer
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import CLAIMS, borne_on
 from bootdqn.analysis.deep_sea import Result
@@ -37,7 +37,6 @@ from bootdqn.common.files import write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, nameless
 from bootdqn.common.written import counted
 
-__all__ = ["deep_sea_answer", "said_once", "write_report"]
 OfVariant = TypeVar("OfVariant", Result, Played, GymRun)
 MOST_CURVES = 8
 """Of a figure that has no other way to show them."""
