@@ -3,7 +3,8 @@
 The plain one is what public implementations do: a Python loop over `nn.Sequential` heads, float32, PyTorch's Adam as
 it comes, whole stacks in a ring buffer. Both play real Gravitar, act by EVOI, which asks every head, store, sample and
 update once in four steps, with the paper's settings (K = 10, batch 32, 18 actions) and the same number of threads, each
-in a process of its own: how a process manages memory is part of its speed.
+in a process of its own: how a process manages memory is part of its speed. Where the processor has instructions for
+bfloat16, this program takes part a second time with `--precision bf16`.
 
     python benchmarks/atari.py
     python benchmarks/atari.py --rounds 3 --steps 40 --heads 2 6 10 12
@@ -26,6 +27,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from bootdqn.agent.build import precision_advice
+from bootdqn.agent.config import LearnerConfig
 from bootdqn.analysis.paper import RUNTIME_GROWTH
 from bootdqn.envs.config import AtariConfig
 from bootdqn.envs.make import make_environment
@@ -105,11 +108,17 @@ def plain(num_heads: int) -> Iterator[None]:
         yield
 
 
-def ours(num_heads: int, strategy: str = "evoi") -> Iterator[object]:
+def ours(num_heads: int, strategy: str = "evoi", precision: str = "fp32") -> Iterator[object]:
     """Train this program's agent for ever, a step at a time."""
-    settings = {"environment": "atari", "game": "Gravitar", "num_heads": num_heads, "strategy": strategy}
-    config = resolve(from_flat(settings | {"learning_starts": 50, "replay_capacity": 10_000}))
+    settings = {"environment": "atari", "game": "Gravitar", "learning_starts": 50, "replay_capacity": 10_000}
+    varied = {"num_heads": num_heads, "strategy": strategy, "precision": precision}
+    config = resolve(from_flat(settings | varied))
     return train(config, make_parts(config))
+
+
+def precisions() -> list[str]:
+    """Return the precisions that this processor has instructions for, float32 first."""
+    return ["fp32"] + ["bf16"] * (not precision_advice(LearnerConfig(precision="bf16"), "cpu"))
 
 
 def perform(connection: Connection, name: str, make: Callable[[], Iterator[object]], threads: int) -> None:
@@ -154,7 +163,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     arguments = parser.parse_args()
     size = (arguments.rounds, arguments.steps, arguments.threads)
-    versus = race({PLAIN: partial(plain, 10), "ours": partial(ours, 10)}, *size)
+    by_precision = {name: partial(ours, 10, precision=name) for name in precisions()}
+    versus = race({PLAIN: partial(plain, 10)} | by_precision, *size)
     by_heads = race({str(k): partial(ours, k) for k in arguments.heads}, *size)
     by_strategy = race({name: partial(ours, 10, name) for name in arguments.strategies}, *size)
     print("frames/s by number of heads (time against the K before; the paper's growth):")
@@ -167,10 +177,12 @@ def main() -> None:
     print("frames/s by strategy at K = 10 (the paper: BootDQN about 10 % faster than EVOI):")
     for name, speed in by_strategy.items():
         print(f"  {name:<6} {speed:7.1f}")
-    print(f"frames/s, K = 10, float32: plain {versus[PLAIN]:.1f}, ours {versus['ours']:.1f}")
-    print(f"ratio: {versus['ours'] / versus[PLAIN]:.2f}x")
+    print(f"frames/s at K = 10 of the plain implementation: {versus[PLAIN]:.1f}")
+    for name in by_precision:
+        print(f"frames/s at K = 10 of ours in {name}: {versus[name]:.1f}, ratio: {versus[name] / versus[PLAIN]:.2f}x")
     if arguments.json:
-        results = {"versus": versus, "by_heads": by_heads, "by_strategy": by_strategy, "threads": arguments.threads}
+        measured = {"versus": versus, "by_heads": by_heads, "by_strategy": by_strategy}
+        results = measured | {"threads": arguments.threads, "instructions": torch.backends.cpu.get_cpu_capability()}
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 
 
