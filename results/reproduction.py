@@ -281,8 +281,8 @@ def speed(folder: str) -> str:
         f"{table.to_markdown()}\n\nFrames/s by strategy at K = 10: {by_strategy} (the paper: BootDQN about 10 % faster "
         f"than EVOI). EVOI at K = 10 against a plain implementation of it, {plain:.0f} frames/s: {versus}. In fp32 it "
         f"stands here three times, measured minutes apart: {measured['by_heads']['10']:.0f}, "
-        f"{measured['by_strategy']['evoi']:.0f} and {fp32:.0f} frames/s. Smaller differences than theirs say nothing, the "
-        f"one between BootDQN and EVOI among them. The processor had {measured['instructions']} instructions."
+        f"{measured['by_strategy']['evoi']:.0f} and {fp32:.0f} frames/s. Smaller differences than theirs say nothing, "
+        f"the one between BootDQN and EVOI among them. The processor had {measured['instructions']} instructions."
     )
 
 

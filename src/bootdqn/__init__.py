@@ -1,15 +1,15 @@
 """bootdqn: Bootstrapped DQN that explores by the expected value of information.
 
-The formulas (`gain`, `evoi`, `ucb`, `ids`, `information_gain`, `vote`, `vote_diversity`) take Q-values of shape
-(..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strategies put them to work. `train`, `load_run` and
-`evaluate_run` do from Python what the command line does. Importing this package also registers `bootdqn/DeepSea-v0` and
-`bootdqn/TwoPaths-v0` with Gymnasium.
+The formulas (`gain`, `evoi`, `ucb`, `ids`, `disagreement`, `information_gain`, `vote`, `vote_diversity`) take Q-values
+of shape (..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strategies put them to work. `train`,
+`load_run` and `evaluate_run` do from Python what the command line does. Importing this package also registers
+`bootdqn/DeepSea-v0` and `bootdqn/TwoPaths-v0` with Gymnasium.
 """
 
 from bootdqn.api import Trained, evaluate_run, load_run, train
 from bootdqn.envs.registration import register_environments
 from bootdqn.exploration.heads import of_head
-from bootdqn.exploration.information import evoi, gain, ids, information_gain, ucb
+from bootdqn.exploration.information import disagreement, evoi, gain, ids, information_gain, ucb
 from bootdqn.exploration.notation import format_strategy, parse_strategy
 from bootdqn.exploration.registry import register_strategy
 from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Ids, Strategy, Ucb, Vote
@@ -28,6 +28,7 @@ __all__ = [
     "Ucb",
     "Vote",
     "VoteDiversity",
+    "disagreement",
     "evaluate_run",
     "evoi",
     "format_strategy",

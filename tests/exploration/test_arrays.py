@@ -10,7 +10,21 @@ import pytest
 import torch
 
 import reference.exploration as reference
-from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, evoi, gain, ids, information_gain, ucb, vote, vote_diversity
+from bootdqn import (
+    Evoi,
+    Gain,
+    Greedy,
+    Ids,
+    Ucb,
+    disagreement,
+    evoi,
+    gain,
+    ids,
+    information_gain,
+    ucb,
+    vote,
+    vote_diversity,
+)
 from bootdqn.exploration.arrays import namespace_of_q, one_hot
 from reference.cases import in_every
 from reference.libraries import JAX, LIBRARIES, NUMPY, STRICT, TORCH
@@ -27,7 +41,7 @@ def vote_mean(q):
 
 SCORES = (gain, evoi, evoi_sum, ucb, ids)
 VOTES = (vote, vote_mean)
-FORMULAS = (*SCORES, information_gain, *VOTES, vote_diversity)
+FORMULAS = (*SCORES, disagreement, information_gain, *VOTES, vote_diversity)
 STRATEGIES = (Greedy(), Ucb(), Gain(), Evoi(), Evoi("sum"), Ids())
 EXACT = {
     gain: reference.gain,
@@ -264,7 +278,9 @@ def test_too_few_actions_are_refused(library, formula):
 
 
 @pytest.mark.parametrize(
-    "formula", [ucb, ids, information_gain, vote, vote_mean, vote_diversity], ids=lambda formula: formula.__name__
+    "formula",
+    [ucb, ids, disagreement, information_gain, vote, vote_mean, vote_diversity],
+    ids=lambda formula: formula.__name__,
 )
 def test_a_single_action_is_enough_where_nothing_is_compared_with_the_second_best(formula):
     assert not np.any(formula(np.zeros((3, 2, 1))) if formula is not vote_diversity else formula(np.zeros((2, 1)))[1])

@@ -1,4 +1,4 @@
-"""Gain, EVOI, UCB, IDS and information gain: worked tables, the slow reference, and what follows from the formulas."""
+"""Gain, EVOI, UCB, IDS and what states hold: worked tables, the slow reference, and what follows from the formulas."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 import reference.exploration as reference
-from bootdqn import evoi, gain, ids, information_gain, ucb
+from bootdqn import disagreement, evoi, gain, ids, information_gain, ucb
 from reference.q_values import BATCHES, assert_every_state, exact_q, exact_q_of_any_size
 
 Q = np.array([[5.0, 0.0, 1.0], [4.0, 2.0, 6.0], [1.0, 3.0, 1.0], [2.0, 3.0, 0.0]])
@@ -83,6 +83,11 @@ def test_defaults_are_those_of_the_paper():
     np.testing.assert_array_equal(evoi(Q), evoi(Q, reduce="mean"))
     np.testing.assert_array_equal(ucb(Q), ucb(Q, scale=1.0))
     np.testing.assert_array_equal(ids(Q), ids(Q, regret_scale=0.1, noise_variance=1.0))
+
+
+def test_disagreement_of_a_worked_table():
+    assert disagreement(SPREAD) == 1.5
+    assert disagreement(SPREAD[:, :1]) == 2
 
 
 def test_information_gain_of_a_worked_table():
@@ -167,6 +172,14 @@ def test_ids_is_the_reference(q, regret_scale, noise_variance):
     for index in np.ndindex(q.shape[:-2]):
         ratio = reference.information_ratio(q[index].tolist(), regret_scale, noise_variance)
         np.testing.assert_allclose(-actual[index], ratio, rtol=1e-10, atol=1e-14)
+
+
+@given(exact_q(min_actions=1, batches=BATCHES))
+def test_disagreement_is_the_reference(q):
+    actual = disagreement(q)
+    assert actual.shape == q.shape[:-2]
+    for index in np.ndindex(q.shape[:-2]):
+        np.testing.assert_allclose(actual[index], reference.disagreement(q[index].tolist()), rtol=1e-13, atol=1e-14)
 
 
 @given(exact_q(min_actions=1, batches=BATCHES), st.sampled_from([0.01, 0.3, 1.0, 20.0]))

@@ -18,6 +18,7 @@ from bootdqn import (
     Ids,
     Ucb,
     Vote,
+    disagreement,
     evoi,
     gain,
     ids,
@@ -82,6 +83,12 @@ def test_the_information_of_a_state_is_that_of_its_legal_actions(q_and_legal, te
     q, legal = q_and_legal
     expected = information_gain(q[..., legal], temperature)
     np.testing.assert_allclose(information_gain(q, temperature), expected, rtol=1e-12, atol=1e-15)
+
+
+@given(masked_q(batches=BATCHES))
+def test_heads_disagree_about_legal_actions_alone(q_and_legal):
+    q, legal = q_and_legal
+    np.testing.assert_allclose(disagreement(q), disagreement(q[..., legal]), rtol=1e-13, atol=1e-15)
 
 
 @given(masked_q(batches=BATCHES))

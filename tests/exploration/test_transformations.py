@@ -6,7 +6,22 @@ import numpy as np
 import pytest
 import torch
 
-from bootdqn import Evoi, Gain, Greedy, Ids, Ucb, Vote, evoi, gain, ids, information_gain, ucb, vote, vote_diversity
+from bootdqn import (
+    Evoi,
+    Gain,
+    Greedy,
+    Ids,
+    Ucb,
+    Vote,
+    disagreement,
+    evoi,
+    gain,
+    ids,
+    information_gain,
+    ucb,
+    vote,
+    vote_diversity,
+)
 from reference.libraries import JAX, TORCH
 from reference.q_values import coarse_q
 
@@ -36,7 +51,7 @@ def vote_gap(q):
 
 
 VOTES = (vote, vote_mean, vote_borda, vote_approval, vote_copeland, vote_gap)
-FORMULAS = (gain, evoi, evoi_sum, ucb, ids, information_gain, *VOTES, vote_diversity)
+FORMULAS = (gain, evoi, evoi_sum, ucb, ids, disagreement, information_gain, *VOTES, vote_diversity)
 STRATEGIES = (Greedy(), Ucb(), Gain(), Evoi(), Evoi("sum"), Ids(), Vote(), Vote("borda"))
 Q = coarse_q(6)
 HEADS = np.array([0, 3, 1, 1, 2, 0])

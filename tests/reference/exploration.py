@@ -79,6 +79,11 @@ def boltzmann(values, temperature=1.0):
     return [weight / sum(weights) for weight in weights]
 
 
+def disagreement(q):
+    """Return the mean over actions of the standard deviation over heads."""
+    return sum(math.sqrt(population_variance(column(q, action))) for action in range(len(q[0]))) / len(q[0])
+
+
 def information_gain(q, temperature=1.0):
     """Return the mean over heads of the divergence of their policy from the average policy."""
     policies = [boltzmann(row, temperature) for row in q]

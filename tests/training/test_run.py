@@ -12,6 +12,7 @@ import termios
 import time
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,13 +28,19 @@ from bootdqn.training import run as run_module
 from bootdqn.training.config import from_flat, resolve, to_flat
 from bootdqn.training.display import result_of_summary, summary_line
 from bootdqn.training.goals import make_goal
-from bootdqn.training.loop import Episode, Round
+from bootdqn.training.loop import Acting, Episode, Round
 from bootdqn.training.provenance import provenance, source_of
 from bootdqn.training.run import default_run_dir, run
 from bootdqn.training.session import Voice
 from bootdqn.training.signals import STOP_SIGNALS
 
 MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
+
+
+def round_of(finished, step=0):
+    """Return a round that ended these episodes, for those who do not ask how the agent acted."""
+    acting = Acting(np.zeros((1, 2, 2), np.float32), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    return Round(step, acting, finished, [])
 
 
 def config(**settings):
@@ -108,7 +115,7 @@ def test_a_cap_counts_the_same_episodes_however_many_finish_at_a_time(bad, num_e
     goal, rule = make_goal(DeepSeaConfig(max_episodes=cap)), SolvedRule()
     for start in range(0, len(bad), num_envs):
         finished = [Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": one}) for one in bad[start : start + num_envs]]
-        goal.add_round(Round(start, finished, []))
+        goal.add_round(round_of(finished, start))
     for one in bad[:cap]:
         rule.add_episode(bad=one)
     assert goal.get_state() == asdict(rule)
@@ -116,7 +123,7 @@ def test_a_cap_counts_the_same_episodes_however_many_finish_at_a_time(bad, num_e
 
 
 def played(returns, step=0):
-    return Round(step, [Episode(0, 0, 1, one, 0.0, {}) for one in returns], [])
+    return round_of([Episode(0, 0, 1, one, 0.0, {}) for one in returns], step)
 
 
 @given(
@@ -151,7 +158,7 @@ def test_the_progress_of_deep_sea_tells_both_readings_apart():
     goal = make_goal(DeepSeaConfig())
     notes = []
     for bad in [True] * 8 + [False] * 10:
-        goal.add_round(Round(0, [Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": bad})], []))
+        goal.add_round(round_of([Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": bad})]))
         notes.append(goal.note)
     assert notes[0] == "regret 1.000, not solved yet"
     assert notes[8].startswith("regret 0.889, not solved yet (by bsuite's rule, ")
@@ -163,7 +170,7 @@ def test_the_progress_of_deep_sea_tells_both_readings_apart():
 def test_progress_is_in_the_unit_of_the_budget():
     atari, gym = make_goal(AtariConfig(frame_skip=4)), make_goal(GymConfig())
     for goal in (atari, gym):
-        goal.add_round(Round(864, [], []))
+        goal.add_round(round_of([], 864))
     assert (atari.position, gym.position) == ("3,456 frames", "864 steps")
 
 

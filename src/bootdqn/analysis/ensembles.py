@@ -12,7 +12,7 @@ from bootdqn.analysis.tables import Table
 from bootdqn.common.algorithms import algorithm_order
 from bootdqn.common.specs import Array
 from bootdqn.common.variants import Variant, label
-from bootdqn.exploration.information import evoi, gain
+from bootdqn.exploration.information import disagreement, evoi, gain
 
 INTERVAL = "95 % interval"
 SMALLEST_GROUP = 3
@@ -48,7 +48,7 @@ class Measured:
 
 def rarity(q: Array, visits: Array) -> float:
     """Return the rank correlation of visits (S,) with the heads' disagreement about Q-values (S, K, A)."""
-    return float(spearmanr(visits, _disagreement(q)).statistic)
+    return float(spearmanr(visits, disagreement(q)).statistic)
 
 
 def rarity_within(groups: Array, q: Array, visits: Array) -> float:
@@ -63,12 +63,6 @@ def rarity_within(groups: Array, q: Array, visits: Array) -> float:
         if here.sum() >= SMALLEST_GROUP and len(np.unique(visits[here])) > 1:
             found.append(rarity(q[here], visits[here]))
     return float(np.mean(found)) if found else float("nan")
-
-
-def _disagreement(q: Array) -> Array:
-    """Return how much heads disagree about each state: the standard deviation over heads, averaged over actions."""
-    spread: Array = q.std(axis=1).mean(axis=-1)
-    return spread
 
 
 def densities_and_sizes(q: Array) -> dict[str, float]:

@@ -122,6 +122,26 @@ def check_noise_variance(noise_variance: Any) -> None:
         raise ValueError(f"noise_variance must be positive, got {noise_variance}")
 
 
+def disagreement(q: Array) -> Array:
+    """How far apart the heads are about a state: `s(a)` averaged over its actions.
+
+    Args:
+        q: Q-values (..., K, A).
+
+    Returns:
+        Disagreement (...), in units of the return; 0 where all heads agree.
+
+    Example:
+        >>> import numpy as np
+        >>> disagreement(np.array([[1.0, 2.0], [5.0, 2.0]]))
+        np.float64(1.0)
+    """
+    xp = namespace_of_q(q)
+    mean, variance = _mean_and_variance(q, xp)
+    allowed = xp.astype(mean != -xp.inf, q.dtype)  # one that is ruled out has no variance
+    return xp.sum(_deviation(variance, xp), axis=-1) / xp.clip(xp.sum(allowed, axis=-1), 1, None)
+
+
 def information_gain(q: Array, temperature: float = 1.0) -> Array:
     """Information that a state holds about which head is right: how far the heads' policies are from their average.
 

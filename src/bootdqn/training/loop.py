@@ -40,11 +40,23 @@ class Episode(NamedTuple):
     """What the environment said with the last step."""
 
 
+class Acting(NamedTuple):
+    """How the agent acted in E environments."""
+
+    q: Array
+    """(E, K, A): the Q-values of what it saw."""
+    heads: Array
+    """(E,): the active heads."""
+    actions: Array
+    """(E,): what it did."""
+
+
 class Round(NamedTuple):
     """One step of every environment, and what it led to."""
 
     step: int
     """Environment steps so far, of all environments together."""
+    acting: Acting
     finished: list[Episode]
     updates: list[UpdateResult]
 
@@ -155,10 +167,10 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
         begin(parts)
     while True:
         q = learner.q_values(here.observations)
-        actions, bonuses = actor.act(q, here.step, learning=here.learning), actor.bonuses(q)
-        finished = []
+        acting = Acting(q, actor.heads.copy(), actor.act(q, here.step, learning=here.learning))
+        bonuses, finished = actor.bonuses(q), []
         for env in range(len(environments)):
-            action = int(actions[env])
+            action = int(acting.actions[env])
             observation, reward, terminated, truncated, info = _step(parts, env, action)
             mask = masks.random(num_heads) < mask_probability
             learned = reward_scale(reward) + bonuses[env]
@@ -178,7 +190,7 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
                 here.learning = True
             if rules.target_every and step % rules.target_every == 0:
                 learner.update_target()
-        yield Round(here.step, finished, updates)
+        yield Round(here.step, acting, finished, updates)
 
 
 def begin_new_episode(parts: Parts, env: int) -> Array:

@@ -4,11 +4,11 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import DamagedFileError
+from bootdqn.training.averages import UpdateAverages
 from bootdqn.training.loop import Episode, Round
 from bootdqn.training.sinks import Sinks
 
@@ -62,45 +62,6 @@ class JsonLines:
     def close(self) -> None:
         """Close the file; what was not flushed is lost."""
         os.close(self._handle)
-
-
-class UpdateAverages:
-    """Means over the updates since the last `update` record."""
-
-    def __init__(self, log_every: int) -> None:
-        self._log_every = log_every
-        self.updates = 0
-        self._loss = 0.0
-        self._td_error = 0.0
-
-    def add(self, round_: Round) -> Iterator[dict[str, Any]]:
-        """Take in one round; yield the records that are due."""
-        for update in round_.updates:
-            self.updates += 1
-            self._loss += float(update.head_loss.mean())
-            self._td_error += float(update.td_error.mean())
-            if self.updates % self._log_every == 0:
-                yield self._record(round_.step)
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the sums, ready for JSON."""
-        return {"updates": self.updates, "loss": self._loss, "td_error": self._td_error}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go on adding up."""
-        self.updates = int(state["updates"])
-        self._loss, self._td_error = float(state["loss"]), float(state["td_error"])
-
-    def _record(self, step: int) -> dict[str, Any]:
-        record = {
-            "kind": "update",
-            "step": step,
-            "updates": self.updates,
-            "loss": self._loss / self._log_every,
-            "td_error": self._td_error / self._log_every,
-        }
-        self._loss = self._td_error = 0.0
-        return record
 
 
 def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
