@@ -14,6 +14,7 @@ from bootdqn.analysis.runs import (
     not_drawn,
     read_finished,
     shortfall,
+    task_of,
     whole_number,
 )
 from bootdqn.analysis.statistics import interval_of_mean
@@ -95,11 +96,10 @@ def read_gym_runs(runs: Iterable[Run]) -> tuple[list[GymRun], list[Trouble]]:
 
 def _gym_run(run: Run) -> GymRun:
     label(run.variant)  # settings that cannot be said are damaged
-    options = run.config.get("env_options", [])
     evaluations, episodes, problem = _records(run)
     return GymRun(
         name=run.name,
-        environment=" ".join([str(run.config["env_id"]), *map(str, options)]),
+        environment=task_of(run),
         variant=run.variant,
         total_steps=whole_number(run.config, "total_steps"),
         seed=whole_number(run.config, "seed", least=0),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from matplotlib.figure import Figure
 
 from bootdqn.analysis import (
+    acting_figures,
     atari,
     atari_figures,
     atari_heads,
@@ -21,6 +22,7 @@ from bootdqn.analysis import (
     gym_runs,
     variant_figures,
 )
+from bootdqn.analysis.acting import Course, courses_by_task
 from bootdqn.analysis.answers import answer
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import CLAIMS, borne_on
@@ -37,7 +39,7 @@ from bootdqn.common.files import write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, nameless
 from bootdqn.common.written import counted
 
-OfVariant = TypeVar("OfVariant", Result, Played, GymRun)
+OfVariant = TypeVar("OfVariant", Result, Played, GymRun, Course)
 MOST_CURVES = 8
 """Of a figure that has no other way to show them."""
 LONGEST_NAME = 80
@@ -106,6 +108,7 @@ def write_report(root: Path | Sequence[Path], out: Path, defaults: Defaults) -> 
     _add_atari(content, played, aside)
     in_gym, aside = said_once(in_gym)
     _add_gym(content, in_gym, aside)
+    _add_acting(content, runs)
     if any(run.kind in ("deep-sea", "atari") for run in runs):
         _add_claims(content, evidence)
     listed = {trouble.name for trouble in troubles}
@@ -233,12 +236,24 @@ def _add_gym(content: Content, found: list[GymRun], aside: dict[str, Any]) -> No
 
 def _learning_curves(content: Content, cells: list[gym_runs.Cell]) -> str:
     curves = gym_figures.learning_curves(cells, MOST_CURVES)
-    return content.figure(_name_of(content, cells[0].environment), *curves) if curves else ""
+    return content.figure(_name_of(content, "gym", cells[0].environment), *curves) if curves else ""
 
 
-def _name_of(content: Content, environment: str) -> str:
-    """Return a name for the figure of an environment that no other has: letters, digits and dashes."""
-    name = "gym-" + re.sub(r"[^a-z0-9]+", "-", environment.lower()).strip("-")[:LONGEST_NAME]
+def _add_acting(content: Content, runs: list[Run]) -> None:
+    """Draw how the agents acted, where their records tell it."""
+    figures = []
+    for task, found in courses_by_task(runs).items():
+        courses, _ = said_once(found)
+        if len({course.variant for course in courses}) <= MOST_CURVES:
+            drawn = acting_figures.acting(courses)
+            figures.append(content.figure(_name_of(content, "acting", task), drawn, acting_figures.ACTING_CAPTION))
+    if figures:
+        content.sections.append(("How they acted", "".join(figures)))
+
+
+def _name_of(content: Content, what: str, task: str) -> str:
+    """Return a name for a figure of a task that no other has: letters, digits and dashes."""
+    name = f"{what}-" + re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:LONGEST_NAME]
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
     return next(one for one in names if one not in content.figures)
 

@@ -45,6 +45,13 @@ class Run:
         return variant_of(self.config, self.defaults)
 
 
+def task_of(run: Run) -> str:
+    """Return the game, or the environment with its options, that an Atari or Gymnasium run is about."""
+    if run.kind == "atari":
+        return str(run.config["game"])
+    return " ".join([str(run.config["env_id"]), *map(str, run.config.get("env_options", []))])
+
+
 UNREADABLE = (DamagedFileError, KeyError, TypeError, ValueError)
 """What reading a damaged run may raise."""
 

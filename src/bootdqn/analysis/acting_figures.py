@@ -1,0 +1,43 @@
+"""How agents acted in the course of training, drawn: a panel for each measure, a line for each run."""
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, PercentFormatter
+
+from bootdqn.analysis.acting import MEASURES, Course
+from bootdqn.analysis.figures import FEW_POINTS, STYLE, legend_below
+from bootdqn.analysis.looks import looks
+
+ACTING_CAPTION = (
+    "Left: how often the action was not the one that the active head values most, because the strategy, or chance, had "
+    "its way. Middle: the expected value of information (mean over heads) of the actions taken. Right: the standard "
+    "deviation over heads of the Q-values, averaged over actions; both on a log scale. All are averages over the "
+    "steps since the last record; a line for each run whose records are here, which ends where the run ended."
+)
+
+
+def acting(courses: Sequence[Course]) -> Figure:
+    """Draw the courses of one task."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.5, 3.6), layout="constrained")
+        lines = {}
+        for axes, (measure, title) in zip(figure.subplots(1, len(MEASURES)), MEASURES.items(), strict=True):
+            for variant, look in looks(course.variant for course in courses).items():
+                for course in (one for one in courses if one.variant == variant):
+                    marker = look.marker if len(course.steps) <= FEW_POINTS else None
+                    (lines[look.label],) = axes.plot(course.steps, course.means[measure], color=look.colour,
+                        linewidth=1.2, alpha=0.8, linestyle=look.line, marker=marker, markersize=4)  # fmt: skip
+            axes.set_title(title, fontsize=10)
+            axes.set_xlabel("steps")
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+            axes.set_xlim(left=0)
+            if measure == "overruled":
+                axes.set_ylim(bottom=0)
+                axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            elif any((course.means[measure] > 0).any() for course in courses):
+                axes.set_yscale("log")
+        figure.suptitle(courses[0].task, fontsize=11)
+        legend_below(figure, lines)
+    return figure
