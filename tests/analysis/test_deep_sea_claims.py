@@ -2,9 +2,11 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
@@ -60,6 +62,22 @@ def test_the_rank_test_tries_every_way_to_deal_the_values(ours, theirs):
     lower, found = rank_test(ours, theirs)
     assert found == pytest.approx(chance(ours, theirs))
     assert lower == (wins(ours, theirs) > len(ours) * len(theirs) / 2)
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=24, max_size=40, unique=True), st.integers(8, 16))
+def test_the_rank_test_of_many_values_without_ties_is_scipys(values, number):
+    ours, theirs = values[:number], values[number:]
+    found = stats.mannwhitneyu(ours, theirs, alternative="two-sided", method="exact")
+    assert rank_test(ours, theirs)[1] == pytest.approx(found.pvalue, rel=1e-9)
+
+
+def test_the_rank_test_of_many_values_with_ties_is_what_shuffling_comes_near_to():
+    rng = np.random.default_rng(0)
+    ours, theirs = [500, 700, 900, *[1001] * 12], [600, 650, 800, 850, 870, 880, 890, *[1001] * 8]
+    dealt = np.array([wins(mixed[:15], mixed[15:]) for mixed in (rng.permutation(ours + theirs) for _ in range(4000))])
+    found = wins(ours, theirs)
+    share = 2 * min((dealt <= found).mean(), (dealt >= found).mean())
+    assert rank_test(ours, theirs)[1] == pytest.approx(share, abs=4 * 2 * (share / 2 / 4000) ** 0.5)
 
 
 def test_a_single_run_says_nothing():

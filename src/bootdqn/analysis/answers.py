@@ -10,7 +10,7 @@ from bootdqn.analysis.atari import Played
 from bootdqn.analysis.deep_sea import Cell, Result
 from bootdqn.analysis.deep_sea_claims import LEVEL
 from bootdqn.analysis.gym_runs import GymRun
-from bootdqn.analysis.statistics import can_differ, rank_test
+from bootdqn.analysis.statistics import can_differ, rank_test, said_chance
 from bootdqn.common.variants import label
 from bootdqn.common.written import counted, rounded
 
@@ -160,7 +160,7 @@ def _told_apart(best: Sequence[float], following: Sequence[float]) -> str:
     if not can_differ(len(best), len(following), LEVEL):
         return f"{len(best)} against {counted(len(following), 'seed')} are too few for a rank test to tell them apart"
     lower, chance = rank_test(following, best)
-    said = "p < 0.001" if chance < 0.001 else f"p = {chance:.3f}"
+    said = said_chance(chance)
     if chance >= LEVEL:
         return f"a rank test does not tell them apart ({said})"
     return f"a rank test tells them apart ({said})" if lower else f"by a rank test that one is ahead ({said})"

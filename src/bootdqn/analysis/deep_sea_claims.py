@@ -7,7 +7,7 @@ from typing import Any
 from bootdqn.analysis.deep_sea import Cell, by_cap, cells
 from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 from bootdqn.analysis.paper import DEEP_SEA_SEEDS, LARGEST_DEEP_SEA
-from bootdqn.analysis.statistics import can_differ, rank_test
+from bootdqn.analysis.statistics import can_differ, rank_test, said_chance
 from bootdqn.common.variants import Variant, label
 
 LEVEL = 0.05
@@ -88,13 +88,13 @@ class _Race:
     @property
     def says(self) -> str:
         """The episodes of each, and how likely so large a difference from each rival is by chance."""
-        chances = ", ".join(f"{_compared(self.ours, rival)[1]:.3f}" for rival in self.theirs)
+        chances = ", ".join(said_chance(_compared(self.ours, rival)[1]) for rival in self.theirs)
         beyond = f" (the paper goes to N = {LARGEST_DEEP_SEA})" if self.size > LARGEST_DEEP_SEA else ""
         few = "" if self.can_decide else ", seeds are too few to decide"
         seeds = min(len(cell.results) for cell in (self.ours, *self.theirs))
         fewer = f"; seeds: {seeds}, the paper {DEEP_SEA_SEEDS}" if seeds < DEEP_SEA_SEEDS else ""
         told = ", ".join(map(_said, (self.ours, *self.theirs)))
-        return f"N = {self.size}{beyond}, cap {self.cap:,}: {told}; p = {chances}{few}{fewer}"
+        return f"N = {self.size}{beyond}, cap {self.cap:,}: {told}; {chances}{few}{fewer}"
 
 
 def _races(evidence: Evidence, strategy: str, rivals: Sequence[str]) -> list[_Race]:
