@@ -4,12 +4,19 @@
     python results/rerun.py deep-sea-frontier 10
 
 Which version of the code made a run is not kept here. This tells whether today's gives the same numbers where you are.
+They were made with AVX2 instructions, and with others sums are rounded differently (docs/reliability.md), so OpenBLAS
+is asked for these unless OPENBLAS_CORETYPE says otherwise.
 """
 
 import json
+import os
+import platform
 import sys
 import tempfile
 from pathlib import Path
+
+if __name__ == "__main__" and platform.machine() == "x86_64":
+    os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")  # it is read once, when NumPy and SciPy are first imported
 
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.config import from_flat

@@ -2,8 +2,12 @@
 
 import importlib.util
 import json
+import os
+import platform
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,6 +77,14 @@ def test_every_figure_is_drawn_and_there(reproduction):
         for image, content in reproduction.figures(path.read_text()):
             assert content.startswith(b"\x89PNG")
             assert image.exists(), "make reproduction"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the runs were made with AVX2")
+def test_a_committed_run_made_again_ends_as_it_did():
+    command = [sys.executable, RESULTS / "rerun.py", "deep-sea/size-10/evoi-reduce-sum", "1"]
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+    found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert found.stdout == "deep-sea/size-10/evoi-reduce-sum/seed-1: the same\n1 of 1 ended as they did\n", found.stderr
 
 
 def test_a_run_that_does_not_end_as_it_did_is_told(tmp_path, monkeypatch, capsys):

@@ -63,6 +63,17 @@ class Provenance:
             if module in now and now[module] != digest
         ]
 
+    def changes_of_arithmetic(self) -> list[str]:
+        """Return a line if this processor's libraries add numbers up otherwise than where the run began."""
+        machine, now = self.known.get("machine"), arithmetic()
+        before = machine.get("arithmetic", now) if isinstance(machine, dict) else now
+        if before == now:
+            return []
+        return [
+            f"this run began with {_said(before)} and goes on with {_said(now)}, which may round differently, so it is "
+            "no longer exact; docs/reliability.md says how to have the former on a newer processor"
+        ]
+
     def note_resumption(self, step: int, threads: int, not_exact: list[str]) -> None:
         """Write down that this process took the run up at `step`, and why that was not exact, if it was not."""
         before = self.known.get("resumed")
@@ -85,6 +96,7 @@ def provenance(threads: int) -> dict[str, Any]:
             "host": platform.node(),
             "system": platform.platform(),
             "processor": _processor(),
+            "arithmetic": arithmetic(),
             "cores": os.cpu_count(),
         },
         "threads": threads,
@@ -122,6 +134,23 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return result.stdout if result.returncode == 0 else None
+
+
+def arithmetic() -> dict[str, Any]:
+    """Return which instructions the libraries of this process use for this processor.
+
+    With wider ones they add in another order, and the last bits of a sum are others.
+    """
+    import torch
+    from threadpoolctl import threadpool_info
+
+    blas = {library["architecture"] for library in threadpool_info() if library.get("architecture")}
+    return {"pytorch": torch.backends.cpu.get_cpu_capability(), "blas": sorted(blas)}
+
+
+def _said(found: Any) -> str:
+    """Return what `arithmetic` found, or what a file claims that it did, in words."""
+    return ", ".join(f"{name} {value}" for name, value in found.items()) if isinstance(found, dict) else str(found)
 
 
 def _processor() -> str:

@@ -144,7 +144,7 @@ def _tell_resumption(
 ) -> None:
     """Say, and write down, where the run goes on, and whether it can do so exactly."""
     voice.announce(f"going on from step {loaded.step:,}")
-    not_exact = [*not_restored, *origin.changes_of_own_code()]
+    not_exact = [*not_restored, *origin.changes_of_own_code(), *origin.changes_of_arithmetic()]
     origin.note_resumption(loaded.step, config.run.threads, not_exact)
     for problem in not_exact:
         voice.warn(problem)
