@@ -109,7 +109,7 @@ def test_a_run_that_was_not_solved_is_slower_than_one_solved_at_the_cap_and_leve
     assert chance([0, 0, 0, 0, 1], [1] * 5) == pytest.approx(2 * 6 / 252)
     assert race(gain=solved_late, greedy=NONE_SOLVED, ucb=NONE_SOLVED)[0] == SUPPORTED
     assert race(gain=[1000] * 3 + [None] * 2, greedy=NONE_SOLVED, ucb=NONE_SOLVED)[0] == OPEN
-    assert race(gain=NONE_SOLVED, greedy=NONE_SOLVED, ucb=NONE_SOLVED) == (OPEN, "seeds: 5, the paper 15")
+    assert race(gain=NONE_SOLVED, greedy=NONE_SOLVED, ucb=NONE_SOLVED) == (OPEN, "seeds: 5, 5, 5, the paper 15")
 
 
 @pytest.mark.parametrize(("seeds", "expected"), [(2, OPEN), (3, OPEN), (4, SUPPORTED)])
@@ -158,21 +158,39 @@ def test_the_largest_size_decides_and_not_the_largest_cap():
 
 
 def test_a_rival_that_is_ahead_on_a_larger_grid_contradicts_whether_or_not_the_others_were_run_there():
-    at_30 = of_all(30, around(500), *[around(900)] * 2) + solved("evoi:reduce=sum", 30, around(100))
-    at_40 = solved("gain", 40, around(300)) + solved("evoi:reduce=sum", 40, NONE_SOLVED)
-    found = verdicts(Evidence.among(at_30 + at_40, []))[SCALES_BEST]
+    at_20 = of_all(20, around(500), *[around(900)] * 2) + solved("evoi:reduce=sum", 20, around(100))
+    at_30 = solved("gain", 30, around(300)) + solved("evoi:reduce=sum", 30, NONE_SOLVED)
+    found = verdicts(Evidence.among(at_20 + at_30, []))[SCALES_BEST]
     assert found["here"] == CONTRADICTED
     assert found[SAYS] == (
-        "N = 40 (the paper goes to N = 30), cap 1,000: BootDQN-EVOI ≥ 1,000 episodes (0/5 solved), BootDQN-Gain 300 "
-        "episodes (5/5 solved); p = 0.008; seeds: 5, the paper 15. On smaller grids it holds at N = 30"
+        "N = 30, cap 1,000: BootDQN-EVOI ≥ 1,000 episodes (0/5 solved), BootDQN-Gain 300 "
+        "episodes (5/5 solved); p = 0.008; seeds: 5, 5, the paper 15. On smaller grids it holds at N = 20"
     )
-    of_three = solved("gain", 40, around(300)) + solved("evoi:reduce=sum", 40, [None] * 3)
-    assert verdicts(Evidence.among(at_30 + of_three, []))[SCALES_BEST]["here"] == CONTRADICTED, (
+    of_three = solved("gain", 30, around(300)) + solved("evoi:reduce=sum", 30, [None] * 3)
+    assert verdicts(Evidence.among(at_20 + of_three, []))[SCALES_BEST]["here"] == CONTRADICTED, (
         "p = 0.036, of one rival"
     )
-    the_other_way = solved("gain", 40, NONE_SOLVED) + solved("evoi:reduce=sum", 40, around(300))
-    found = verdicts(Evidence.among(at_30 + the_other_way, []))[SCALES_BEST]
-    assert (found["here"], found[SAYS][:7]) == (SUPPORTED, "N = 30,"), "BootDQN and UCB were not run at N = 40"
+    the_other_way = solved("gain", 30, NONE_SOLVED) + solved("evoi:reduce=sum", 30, around(300))
+    found = verdicts(Evidence.among(at_20 + the_other_way, []))[SCALES_BEST]
+    assert (found["here"], found[SAYS][:7]) == (SUPPORTED, "N = 20,"), "BootDQN and UCB were not run at N = 30"
+
+
+def test_grids_larger_than_the_papers_are_told_and_do_not_decide():
+    at_30 = of_all(30, around(500), *[around(900)] * 2) + solved("evoi:reduce=sum", 30, around(100))
+    larger = [
+        one
+        for size in (50, 40)
+        for one in solved("gain", size, around(300)) + solved("evoi:reduce=sum", size, [None] * 5)
+    ]
+    found = verdicts(Evidence.among(at_30 + larger, []))[SCALES_BEST]
+    assert found["here"] == SUPPORTED
+    each = "BootDQN-EVOI ≥ 1,000 episodes (0/5 solved), BootDQN-Gain 300 episodes (5/5 solved)"
+    assert found[SAYS].endswith(
+        f". Beyond the paper's sizes, and not judged: N = 40, cap 1,000: {each}; N = 50, cap 1,000: {each}"
+    )
+    found = verdicts(Evidence.among(larger, []))[SCALES_BEST]
+    assert found["here"] == OPEN
+    assert found[SAYS].startswith("no DeepSea runs of all of them at one size up to N = 30. Beyond the paper's sizes")
 
 
 def test_a_smaller_grid_is_judged_by_the_largest_cap_that_has_enough_seeds():

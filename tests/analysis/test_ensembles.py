@@ -119,11 +119,11 @@ def test_rare_states_are_judged_by_every_cell():
     assert verdict(RARE, some()) == SUPPORTED
     assert verdict(RARE, some((-0.5, 0.1, 0.2))) == OPEN
     assert verdict(RARE, some((0.5, 0.4, 0.6))) == CONTRADICTED
-    assert verdict(RARE, some((-0.5, -0.4))) == OPEN, "two seeds have no interval"
+    assert verdict(RARE, some((-0.5, -0.4))) == OPEN, "two seeds are too few"
     some_unlike = [replace(one, rarity=0.3 + one.seed / 100) if one.strategy == "greedy" else one for one in some()]
     assert verdict(RARE, some_unlike) == MIXED
     (says,) = [row[3] for row in judged(Evidence.among([], [], some_unlike)).rows if row[0] == RARE]
-    assert "the whole interval below 0 in 2 and above it in 2 of 4 cells" in says
+    assert "every seed below 0 in 2 and above it in 2 of 4 cells" in says
 
 
 def test_sparsity_is_said_to_follow_from_the_formulas():

@@ -15,22 +15,26 @@ LEVEL = 0.05
 
 
 def beats(strategy: str, rivals: tuple[str, ...] = ("greedy", "ucb")) -> Callable[[Evidence], Verdict]:
-    """Judge if a strategy needs fewer episodes than its rivals, at the largest size whose seeds can decide it.
+    """Judge if a strategy needs fewer episodes than its rivals, at the largest of the paper's sizes that can decide it.
 
     It does where a rank test tells it from each of them. One rival that is better contradicts it, at any size that
     is not smaller than the largest at which all were run, whichever of the others were run there. Runs with different
     caps are never taken together; at each size those with the largest cap are asked first. How it is at the smaller
-    sizes is said, and does not count.
+    sizes is said, and does not count; nor does what is said of sizes that the paper claims nothing of.
     """
 
     def judge(evidence: Evidence) -> Verdict:
         races = _races(evidence, strategy, rivals)
+        beyond = _beyond_the_paper([race for race in races if race.size > LARGEST_DEEP_SEA])
+        races = [race for race in races if race.size <= LARGEST_DEEP_SEA]
         decisive = [race for race in races if race.can_decide and (race.complete or race.status == CONTRADICTED)]
         told = decisive or [race for race in races if race.complete][:1]
         if not told:
-            return Verdict(OPEN, "no DeepSea runs of all of them at one size")
+            none = f"no DeepSea runs of all of them at one size up to N = {LARGEST_DEEP_SEA}"
+            return Verdict(OPEN, none + beyond, "episodes to solve" if beyond else "")
         largest, *smaller = told
-        return Verdict(largest.status, largest.says + _at_smaller_sizes(largest.size, smaller), "episodes to solve")
+        says = largest.says + _at_smaller_sizes(largest.size, smaller) + beyond
+        return Verdict(largest.status, says, "episodes to solve")
 
     return judge
 
@@ -89,12 +93,15 @@ class _Race:
     def says(self) -> str:
         """The episodes of each, and how likely so large a difference from each rival is by chance."""
         chances = ", ".join(said_chance(_compared(self.ours, rival)[1]) for rival in self.theirs)
-        beyond = f" (the paper goes to N = {LARGEST_DEEP_SEA})" if self.size > LARGEST_DEEP_SEA else ""
         few = "" if self.can_decide else ", seeds are too few to decide"
-        seeds = min(len(cell.results) for cell in (self.ours, *self.theirs))
-        fewer = f"; seeds: {seeds}, the paper {DEEP_SEA_SEEDS}" if seeds < DEEP_SEA_SEEDS else ""
-        told = ", ".join(map(_said, (self.ours, *self.theirs)))
-        return f"N = {self.size}{beyond}, cap {self.cap:,}: {told}; {chances}{few}{fewer}"
+        numbers = [len(cell.results) for cell in (self.ours, *self.theirs)]
+        seeds = f"; seeds: {', '.join(map(str, numbers))}, the paper {DEEP_SEA_SEEDS}"
+        return f"{self.found}; {chances}{few}{seeds if min(numbers) < DEEP_SEA_SEEDS else ''}"
+
+    @property
+    def found(self) -> str:
+        """The episodes of each."""
+        return f"N = {self.size}, cap {self.cap:,}: {', '.join(map(_said, (self.ours, *self.theirs)))}"
 
 
 def _races(evidence: Evidence, strategy: str, rivals: Sequence[str]) -> list[_Race]:
@@ -119,6 +126,12 @@ def _at_smaller_sizes(size: int, races: list[_Race]) -> str:
     words = {SUPPORTED: "it holds", CONTRADICTED: "it does not hold", OPEN: "it is open"}
     told = [f"{words[status]} at N = {', '.join(map(str, sizes))}" for status, sizes in held.items() if sizes]
     return f". On smaller grids {', '.join(told)}" if told else ""
+
+
+def _beyond_the_paper(races: list[_Race]) -> str:
+    """Say what was found at larger sizes than the paper's, the smallest of them first."""
+    told = "; ".join(race.found for race in reversed(races))
+    return f". Beyond the paper's sizes, and not judged: {told}" if told else ""
 
 
 def _judge_pairs(pairs: list[tuple[Cell, Cell]]) -> Verdict:

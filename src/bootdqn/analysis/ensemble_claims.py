@@ -4,7 +4,7 @@ import numpy as np
 
 from bootdqn.analysis.ensembles import Measured, by_cell
 from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
-from bootdqn.analysis.statistics import interval_of_mean
+from bootdqn.analysis.statistics import FEWEST_FOR_INTERVAL
 from bootdqn.common.written import counted
 
 _NOT_LOOKED_INTO = "run folders do not hold it; results/ensembles.py of the repository measures it"
@@ -30,7 +30,7 @@ def gain_is_sparser(evidence: Evidence) -> Verdict:
 
 
 def rare_states_are_disputed(evidence: Evidence) -> Verdict:
-    """Judge whether visits and disagreement are opposed in every kind of ensemble, and beyond the interval over seeds.
+    """Judge whether visits and disagreement are opposed in every kind of ensemble, with every one of its seeds.
 
     Kinds in which they are, and others in which they go together, are mixed evidence. Ensembles with a prior, which the
     paper has not, are not asked.
@@ -57,16 +57,15 @@ class _Correlations:
     """One correlation a cell and seed: how far they are from zero."""
 
     def __init__(self, cells: list[list[float]]) -> None:
-        intervals = [interval_of_mean(cell) for cell in cells]
+        enough = [cell for cell in cells if len(cell) >= FEWEST_FOR_INTERVAL]
         self._means = [float(np.mean(cell)) for cell in cells]
-        self.below_zero = sum(interval is not None and interval[1] < 0 for interval in intervals)
-        self.above_zero = sum(interval is not None and interval[0] > 0 for interval in intervals)
+        self.below_zero = sum(max(cell) < 0 for cell in enough)
+        self.above_zero = sum(min(cell) > 0 for cell in enough)
 
     def __str__(self) -> str:
         return (
             f"{min(self._means):+.2f} to {max(self._means):+.2f}, "
-            f"the whole interval below 0 in {self.below_zero} and above it in {self.above_zero} of "
-            f"{len(self._means)} cells"
+            f"every seed below 0 in {self.below_zero} and above it in {self.above_zero} of {len(self._means)} cells"
         )
 
 
