@@ -25,7 +25,7 @@ from bootdqn.analysis.atari_figures import Episode, heads, learning, scores
 from bootdqn.analysis.bsuite_score import score_table
 from bootdqn.analysis.claims import judged
 from bootdqn.analysis.deep_sea import Result
-from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, episodes_to_solve
+from bootdqn.analysis.deep_sea_figures import BY_SIZE_CAPTION, episodes_to_solve
 from bootdqn.analysis.ensembles import Measured
 from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png
@@ -85,7 +85,7 @@ class Drawing(NamedTuple):
     @classmethod
     def of_episodes(cls, alt: str) -> Self:
         """Return the figure of episodes to solve DeepSea by the size of the grid."""
-        return cls(lambda name: episodes_to_solve(deep_sea_results(name)), alt, EPISODES_CAPTION)
+        return cls(lambda name: episodes_to_solve(deep_sea_results(name))[0], alt, BY_SIZE_CAPTION)
 
     @classmethod
     def of_rows(cls, alt: str) -> Self:

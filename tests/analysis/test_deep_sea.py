@@ -12,7 +12,7 @@ from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 
 from bootdqn.analysis.answers import deep_sea_answer
 from bootdqn.analysis.deep_sea import COLUMNS, Result, cells, read_results, summary_table, table
-from bootdqn.analysis.deep_sea_figures import EPISODES_CAPTION, drawing, episodes_to_solve, solved_fraction
+from bootdqn.analysis.deep_sea_figures import drawing, episodes_to_solve, solved_fraction
 from bootdqn.analysis.figures import to_png, to_svg
 from bootdqn.analysis.runs import read_runs
 from bootdqn.common.variants import Variant, label
@@ -121,20 +121,19 @@ def test_an_interval_with_an_unsolved_run_in_it_has_no_upper_end():
     assert row_of(cut_short)["95 % interval"] == "≥ 100"
 
 
-def highest_shade_at(axes, x):
+def shaded_at(axes):
+    """Return the lowest and the highest shade at each x that has any."""
     (shade,) = [one for one in axes.collections if isinstance(one, FillBetweenPolyCollection)]
-    corners = shade.get_paths()[0].vertices
-    return max(y for at, y in corners if at == x)
+    corners = [corner for path in shade.get_paths() for corner in path.vertices]
+    return {x: (min(y for at, y in corners if at == x), max(y for at, y in corners if at == x)) for x, _ in corners}
 
 
-def test_the_band_of_a_lower_bound_is_open_above():
-    runs = [result(size=size, seed=seed, solved=100 * (seed + 1)) for size in (10, 20) for seed in range(3)]
-    runs[-1] = result(size=20, seed=2, solved=None)
-    whole, bound = cells(runs)
-    axes = episodes_to_solve(runs).axes[0]
-    assert highest_shade_at(axes, 10) == whole.interval[1] > whole.mean
-    assert highest_shade_at(axes, 20) == bound.mean < bound.interval[1]
-    assert "open above" in EPISODES_CAPTION
+def test_a_lower_bound_has_no_band_and_what_all_solved_has_its_interval():
+    runs = [result(size=size, seed=seed, solved=100 * (seed + 1)) for size in (10, 20, 30) for seed in range(3)]
+    runs[-1] = result(size=30, seed=2, solved=None)
+    figure, caption = episodes_to_solve(runs)
+    assert shaded_at(figure.axes[0]) == {cell.size: cell.interval for cell in cells(runs)[:2]}
+    assert "without an interval" in caption
 
 
 def test_equal_runs_and_single_runs_have_no_interval():
@@ -249,23 +248,55 @@ def test_the_figure_shows_every_seed_and_the_cap(sizes):
         for size in sizes
         for seed in range(3)
     ]
-    axes = episodes_to_solve(runs).axes[0]
-    dots = [collection for collection in axes.collections if isinstance(collection, PathCollection)]
-    marks = [point for collection in dots for point in collection.get_offsets()]
-    lower_bounds = len(sizes)
-    assert len(marks) == len(runs) + lower_bounds
-    assert any("cap: 2,000 episodes" in text.get_text() for text in axes.texts)
+    (axes,) = episodes_to_solve(runs)[0].axes
+    solved = [(size, 100 * size) for size in sizes for _ in range(3)]
+    if len(sizes) == 1:
+        assert sorted(round(y) for _, y in marks(axes)) == [1000] * 3 + [2000] * 4, "three seeds and a lower bound"
+    else:
+        assert sorted((round(x), round(y)) for x, y in marks(axes)) == sorted(solved)
+        assert [(text.get_text(), text.xy[0]) for text in axes.texts[:-1]] == [("3/3", size) for size in sizes]
+    assert axes.get_yticks()[-1] == 2000
+    assert axes.get_lines()[0].get_ydata() == [2000, 2000]
+
+
+def marks(axes):
+    """Return every dot, cross and triangle."""
+    groups = [collection for collection in axes.collections if isinstance(collection, PathCollection)]
+    return [point for collection in groups for point in collection.get_offsets()]
+
+
+def test_counts_of_unsolved_seeds_stand_above_the_cap_in_the_order_of_the_legend():
+    unsolved = {("greedy", 5): 1, ("ucb", 5): 0, ("gain", 5): 2, ("greedy", 10): 3, ("ucb", 10): 0, ("gain", 10): 0}
+    runs = [
+        result(strategy, size, seed, solved=None if seed < count else 100)
+        for (strategy, size), count in unsolved.items()
+        for seed in range(3)
+    ]
+    (axes,) = episodes_to_solve(runs)[0].axes
+    *counts, name = axes.texts
+    found = {(text.xy[0], text.get_text()): text.xy[1] for text in counts}
+    assert set(found) == {(5, "1/3"), (10, "3/3"), (5, "2/3")}
+    assert found[5, "1/3"] == found[10, "3/3"] > found[5, "2/3"] > 2000
+    assert name.get_text() == "unsolved"
+    assert axes.get_ylim()[1] > found[5, "1/3"]
+    assert len(marks(axes)) == 2 + 1 + 9 + 2, "seeds that solved it, and two lower bounds"
+
+
+def test_a_line_ends_where_no_seed_solved_it():
+    runs = [result(size=size, seed=seed, solved=None if size == 10 else 100) for size in (5, 10, 15) for seed in (0, 1)]
+    lines = [line for line in episodes_to_solve(runs)[0].axes[0].get_lines() if len(set(line.get_xdata())) == 2]
+    assert [list(line.get_xdata()) for line in lines] == [[0, 1]], "only that of the cap"
 
 
 def test_lines_to_cells_of_few_seeds_are_dotted():
     runs = [result(size=size, seed=seed) for size, seeds in ((5, 3), (10, 3), (15, 2)) for seed in range(seeds)]
-    lines = [line for line in episodes_to_solve(runs).axes[0].get_lines() if len(set(line.get_xdata())) == 2]
+    lines = [line for line in episodes_to_solve(runs)[0].axes[0].get_lines() if len(set(line.get_xdata())) == 2]
     styles = {tuple(line.get_xdata()): line.get_linestyle() for line in lines}
     assert (styles[5.0, 10.0], styles[10.0, 15.0]) == ("-", ":")
 
 
 def test_the_same_results_give_the_same_picture():
-    assert to_svg(episodes_to_solve([result()])) == to_svg(episodes_to_solve([result()]))
+    assert to_svg(episodes_to_solve([result()])[0]) == to_svg(episodes_to_solve([result()])[0])
 
 
 def test_the_fraction_that_solved_it_is_a_bar():

@@ -8,47 +8,55 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
 from bootdqn.analysis.deep_sea import Cell, Result, cells
-from bootdqn.analysis.figures import FEW, STYLE, band, legend
+from bootdqn.analysis.figures import FEW, STYLE, band, cap_ticks, legend
 from bootdqn.analysis.looks import Look, looks
 from bootdqn.analysis.statistics import FEWEST_FOR_INTERVAL
 from bootdqn.common.algorithms import algorithm
 from bootdqn.common.solved import BAD_FRACTION
 from bootdqn.common.variants import Variant
 
-EPISODES_CAPTION = (
-    "Each dot is a seed, a cross one that did not solve it before the cap; lines and bars are means over seeds, shaded "
-    "95 % intervals. A triangle (△) is a mean that is only a lower bound: its interval is open above, shaded below. "
-    "Lines are dotted where an end has fewer than three seeds."
+BY_SIZE_CAPTION = (
+    "Each dot is a seed that solved it. Lines are means over seeds, shaded their 95 % intervals, and dotted where an "
+    "end has fewer than three seeds. Above the cap: how many seeds did not solve it, of how many. Where some did not, "
+    "the mean counts them with the cap and is only a lower bound (△), without an interval; where none did, it is not "
+    "drawn."
 )
+COLUMNS_CAPTION = (
+    "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds. A triangle (△) "
+    "is a mean that is only a lower bound, since it counts these with the cap."
+)
+COUNTS_LANE = 1.27
+"""Counts of unsolved seeds stand above the cap, each algorithm's this factor above the one before."""
 LONG = 20
 """Letters of a label that has no room beside others."""
 
 
-def episodes_to_solve(results: list[Result]) -> Figure:
-    """Draw episodes to solve: against N where there are several sizes, else one column an algorithm."""
+def episodes_to_solve(results: list[Result]) -> tuple[Figure, str]:
+    """Draw episodes to solve, against N where there are several sizes, else one column an algorithm.
+
+    Args:
+        results: Of runs with one cap.
+
+    Returns:
+        The figure, and what to say below it.
+    """
+    groups, cap = cells(results), results[0].cap
+    by_size = len({cell.size for cell in groups}) > 1
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+        figure = Figure(figsize=(7.5, 4.8 if by_size else 4.5), layout="constrained")
         axes = figure.subplots()
-        groups = cells(results)
-        caps = sorted({result.cap for result in results})
-        for cap in caps:
-            axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
-            axes.annotate(f"cap: {cap:,} episodes", (0.005, cap), xycoords=("axes fraction", "data"), xytext=(0, 7),
-                          textcoords="offset points", ha="left", va="bottom", fontsize=9)  # fmt: skip
-        if len({cell.size for cell in groups}) > 1:
-            _against_size(axes, groups)
-        else:
-            _columns(axes, groups)
+        axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
+        top = _against_size(axes, groups, cap) if by_size else _columns(axes, groups, cap)
         axes.set_ylabel("episodes to solve (log scale)")
         axes.set_yscale("log")
-        axes.set_ylim(top=max(caps) * 1.7)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.set_ylim(top=top)
+        axes.set_yticks(cap_ticks(axes.get_ylim()[0], cap))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.yaxis.set_minor_locator(NullLocator())
-        return figure
+        return figure, BY_SIZE_CAPTION if by_size else COLUMNS_CAPTION
 
 
 def solved_fraction(results: list[Result]) -> Figure:
@@ -120,11 +128,12 @@ def drawing(size: int = 6) -> Figure:
         return figure
 
 
-def _columns(axes: Axes, groups: list[Cell]) -> None:
+def _columns(axes: Axes, groups: list[Cell], cap: int) -> float:
+    """Draw a column for each algorithm, and return where it ends: crosses need room above the cap."""
     shown = looks(cell.variant for cell in groups)
     for x, cell in enumerate(groups):
         colour = shown[cell.variant].colour
-        _seeds(axes, cell, x, 0.08, colour)
+        _seeds(axes, cell.results, x, 0.08, colour)
         axes.plot([x - 0.22, x + 0.22], [cell.mean] * 2, color=colour, linewidth=2.5)
         _mark_lower_bounds(axes, [cell], [x], colour)
     axes.set_xticks(range(len(groups)), [shown[cell.variant].label for cell in groups])
@@ -134,29 +143,54 @@ def _columns(axes: Axes, groups: list[Cell]) -> None:
     axes.set_xlim(-0.6, len(groups) - 0.4)
     axes.grid(visible=False, axis="x")
     axes.set_title(f"DeepSea, N = {groups[0].size}")
+    return 1.3 * cap
 
 
-def _against_size(axes: Axes, groups: list[Cell]) -> None:
+def _against_size(axes: Axes, groups: list[Cell], cap: int) -> float:
+    """Draw a line for each algorithm, and return where the counts of unsolved seeds above the cap end."""
     shown = looks(cell.variant for cell in groups)
     step = min(0.3, 0.6 * min(np.diff(sorted({cell.size for cell in groups}))) / len(shown))
     for number, (variant, look) in enumerate(shown.items()):
         mine = [cell for cell in groups if cell.variant == variant]
         sizes = [cell.size + step * (number - (len(shown) - 1) / 2) for cell in mine]
-        axes.plot([], [], color=look.colour, label=look.label, linewidth=2, linestyle=look.line)
-        for (x, cell), (next_x, next_cell) in pairwise(zip(sizes, mine, strict=True)):
-            few = min(len(cell.results), len(next_cell.results)) < FEWEST_FOR_INTERVAL
-            axes.plot([x, next_x], [cell.mean, next_cell.mean], color=look.colour, linewidth=1.2 if few else 2,
-                      linestyle=":" if few else look.line)  # fmt: skip
-        ends = [cell.shaded for cell in mine]
-        band(axes, np.asarray(sizes), np.asarray([low for low, _ in ends]), np.asarray([high for _, high in ends]),
-             look.colour)  # fmt: skip
-        _mark_lower_bounds(axes, mine, sizes, look.colour)
+        _means(axes, mine, sizes, look)
         for x, cell in zip(sizes, mine, strict=True):
-            _seeds(axes, cell, x, 0.0, look.colour)
+            _seeds(axes, [one for one in cell.results if one.solved_at_strict], x, 0.0, look.colour)
     axes.set_xticks(sorted({cell.size for cell in groups}))
     axes.set_xlabel("size N of the grid")
     axes.set_title("DeepSea")
     legend(axes, "lower right")
+    return _count_unsolved(axes, groups, shown, cap)
+
+
+def _count_unsolved(axes: Axes, groups: list[Cell], shown: dict[Variant, Look], cap: int) -> float:
+    """Write above the cap how many seeds did not solve it, in the order of the legend; return where that ends."""
+    unsolved = {variant: [cell for cell in groups if cell.variant == variant and cell.censored] for variant in shown}
+    lanes = [variant for variant in shown if unsolved[variant]]
+    for number, variant in enumerate(reversed(lanes), start=1):
+        for cell in unsolved[variant]:
+            told = f"{len(cell.results) - cell.solved}/{len(cell.results)}"
+            axes.annotate(told, (cell.size, cap * COUNTS_LANE**number), ha="center", va="center", fontsize=8,
+                          color=shown[variant].colour)  # fmt: skip
+    if lanes:
+        middle = cap * COUNTS_LANE ** ((len(lanes) + 1) / 2)
+        axes.annotate("unsolved", (-0.02, middle), ha="right", va="center", fontsize=9,
+                      xycoords=("axes fraction", "data"), annotation_clip=False)  # fmt: skip
+    return cap * COUNTS_LANE ** (len(lanes) + 1)
+
+
+def _means(axes: Axes, groups: list[Cell], xs: Sequence[float], look: Look) -> None:
+    """Draw the means of the cells that some seed solved, and the intervals of those that all did."""
+    axes.plot([], [], color=look.colour, label=look.label, linewidth=2, linestyle=look.line)
+    for (x, cell), (next_x, next_cell) in pairwise(zip(xs, groups, strict=True)):
+        if cell.solved and next_cell.solved:
+            few = min(len(cell.results), len(next_cell.results)) < FEWEST_FOR_INTERVAL
+            axes.plot([x, next_x], [cell.mean, next_cell.mean], color=look.colour, linewidth=1.2 if few else 2,
+                      linestyle=":" if few else look.line)  # fmt: skip
+    ends = np.asarray([(np.nan, np.nan) if cell.censored else cell.shaded for cell in groups])
+    band(axes, np.asarray(xs), ends[:, 0], ends[:, 1], look.colour)
+    solved = [(x, cell) for x, cell in zip(xs, groups, strict=True) if cell.solved]
+    _mark_lower_bounds(axes, [cell for _, cell in solved], [x for x, _ in solved], look.colour)
 
 
 def _mark_lower_bounds(axes: Axes, groups: list[Cell], xs: Sequence[float], colour: str) -> None:
@@ -166,8 +200,8 @@ def _mark_lower_bounds(axes: Axes, groups: list[Cell], xs: Sequence[float], colo
             axes.scatter(x, cell.mean, marker="^", s=110, facecolors="white", edgecolors=colour, zorder=4)
 
 
-def _seeds(axes: Axes, cell: Cell, x: float, spread: float, colour: str) -> None:
-    for number, result in enumerate(cell.results):
-        at = x + spread * (number - (len(cell.results) - 1) / 2)
+def _seeds(axes: Axes, results: Sequence[Result], x: float, spread: float, colour: str) -> None:
+    for number, result in enumerate(results):
+        at = x + spread * (number - (len(results) - 1) / 2)
         solved = result.solved_at_strict is not None
         axes.scatter(at, result.episodes, color=colour, s=34, marker="o" if solved else "x", alpha=0.8, zorder=5)

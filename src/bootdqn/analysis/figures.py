@@ -46,6 +46,12 @@ def to_png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+def cap_ticks(low: float, cap: float) -> list[float]:
+    """Return 1, 2, 5, 10, ... from `low` to the cap, and the cap itself in place of what is close to it."""
+    round_numbers = [step * 10.0**power for power in range(10) for step in (1, 2, 5)]
+    return [value for value in round_numbers if low <= value <= 0.6 * cap] + [cap]
+
+
 def legend(axes: Axes, place: Literal["lower left", "lower right"]) -> None:
     """Name the curves inside the axes, or beside them where they are many."""
     if len(axes.get_legend_handles_labels()[1]) <= FEW:

@@ -167,11 +167,7 @@ def _figures_by_size(content: Content, group: list[Result], suffix: str) -> Iter
     """Draw what a few algorithms did at each size."""
     if len({result.variant for result in group}) > MOST_CURVES:
         return
-    yield content.figure(
-        f"deep-sea{suffix}",
-        deep_sea_figures.episodes_to_solve(group),
-        deep_sea_figures.EPISODES_CAPTION,
-    )
+    yield content.figure(f"deep-sea{suffix}", *deep_sea_figures.episodes_to_solve(group))
     if len({result.size for result in group}) > 1:
         figure = deep_sea_figures.solved_fraction(group)
         yield content.figure(f"deep-sea-solved{suffix}", figure, "Runs that solved it, of all seeds.")

@@ -10,7 +10,7 @@ from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from bootdqn.analysis.bsuite_score import frontier
 from bootdqn.analysis.deep_sea import Cell, Result, cells
-from bootdqn.analysis.figures import FEW, STYLE
+from bootdqn.analysis.figures import FEW, STYLE, cap_ticks
 from bootdqn.analysis.looks import Look, looks
 from bootdqn.common.algorithms import algorithm, family
 from bootdqn.common.variants import Variant, is_dqn
@@ -143,7 +143,7 @@ def _draw_frontiers(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Loo
     axes.set_xlim(sizes[0] - 2, sizes[-1] + 2)
     if len(sizes) <= MOST_TICKS:
         axes.set_xticks(sizes)
-    axes.set_yticks(_ticks(axes.get_ylim()[0], cap))
+    axes.set_yticks(cap_ticks(axes.get_ylim()[0], cap))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("size N of the grid")
@@ -154,13 +154,7 @@ def _got(furthest: int | None, tried: Sequence[int], largest: int) -> str:
     """Say how far a variant got, or what it did not solve, among sizes up to `largest`."""
     if furthest is not None:
         return f"to N = {furthest}" + (", none larger was run" if furthest == tried[-1] < largest else "")
-    return f"not N = {tried[0]}" if len(tried) == 1 else f"none of N = {tried[0]} to {tried[-1]}"
-
-
-def _ticks(low: float, cap: float) -> list[float]:
-    """Return 1, 2, 5, 10, ... from `low` to the cap, and the cap itself in place of what is close to it."""
-    round_numbers = [step * 10.0**power for power in range(10) for step in (1, 2, 5)]
-    return [value for value in round_numbers if low <= value <= 0.6 * cap] + [cap]
+    return f"N = {tried[0]} unsolved" if len(tried) == 1 else f"none of N = {tried[0]} to {tried[-1]}"
 
 
 def _draw_rows(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Look]) -> None:
@@ -175,7 +169,7 @@ def _draw_rows(axes: Axes, groups: Sequence[Cell], shown: dict[Variant, Look]) -
             axes.axhline(row - 0.5, color="#999999", linewidth=0.6)
     axes.set_xscale("log")
     axes.set_xlim(right=cap * 1.12)
-    axes.set_xticks(_ticks(axes.get_xlim()[0], cap))
+    axes.set_xticks(cap_ticks(axes.get_xlim()[0], cap))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("episodes to solve (log scale)")
