@@ -125,7 +125,8 @@ FIGURES = {
     ("atari-alien", "heads-figure"): Drawing(
         lambda name: heads(said_once(atari_runs(name))[0]),
         "Scores of EVOI on Alien against frames, for each number of heads",
-        "Alien, EVOI: evaluations by vote for each number of heads, n seeds of each.",
+        "Alien, EVOI: evaluations by vote for each number of heads, one seed of each, and random play as the paper "
+        "has it.",
     ),
 }
 """The figures by the block that they stand in: a folder, and what is wanted of it."""

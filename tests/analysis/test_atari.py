@@ -158,7 +158,7 @@ def test_the_papers_scores_of_the_algorithms_drawn_are_marked_or_told_where_they
     figure = atari_figures.scores(read(tmp_path)[0])
     (axes,) = figure.axes
     assert [line.get_ydata().tolist() for line in axes.lines if line.get_marker() == "<"] == [[21_537.0]]
-    assert [text.get_text() for text in axes.texts] == ["random", "↑ 28,309.0 in the paper"]
+    assert [text.get_text() for text in axes.texts] == ["random", "↑ BootDQN-Gain in the paper: 28,309.0"]
     assert "the paper's maximal score" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 

@@ -21,6 +21,20 @@ def test_the_curve_of_the_scores_is_their_mean_over_seeds(three_seeds):
     assert axes.get_lines()[0].get_xydata().tolist() == [[100.0, 20.0], [200.0, 40.0]]
 
 
+@pytest.mark.parametrize("lowest", [900.0, -3.0])
+def test_scores_begin_at_zero_unless_some_are_below(lowest):
+    runs = [played(num_heads=k, scores=(lowest, 1000.0)) for k in (2, 10)]
+    for figure in (atari_figures.scores(runs[1:]), atari_figures.heads(runs)):
+        (axes,) = figure.axes
+        assert axes.get_ylim()[0] == 0 if lowest > 0 else axes.get_ylim()[0] < lowest
+
+
+def test_scores_by_the_number_of_heads_stand_beside_random_play():
+    (axes,) = atari_figures.heads([played("Hero", num_heads=k, scores=(2000.0, 3000.0)) for k in (2, 10)]).axes
+    assert [text.get_text() for text in axes.texts] == ["random"]
+    assert set(axes.get_lines()[-1].get_ydata()) == {1027.0}
+
+
 def test_the_curve_of_a_measure_is_the_mean_of_that_measure(three_seeds):
     (axes,) = atari_figures.diversity(three_seeds, "vote_entropy", "vote entropy (nats)").axes
     assert axes.get_lines()[0].get_ydata() == pytest.approx([0.3, 0.5])

@@ -53,6 +53,8 @@ def heads(played: list[Played]) -> Figure:
         for (k, runs), colour in zip(groups.items(), HEAD_COLOURS * len(groups), strict=False):
             _line(axes, runs, None, Look(f"K = {k} (n = {len(runs)})", colour))
         first = next(iter(groups.values()))[0]
+        _random_play(axes, first.game)
+        _from_zero(axes)
         axes.set_title(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}")
         _label(axes, "evaluation score")
         axes.legend(frameon=False, fontsize=9)
@@ -125,6 +127,7 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
                 labels[look.label] = _line(axes, runs, measure, look)
             if measure is None:
                 _random_play(axes, game)
+                _from_zero(axes)
                 labels |= _papers_scores(axes, game, cells)
                 _inset_where_crowded(axes, cells)
             axes.set_title(paper.title_of(game))
@@ -138,6 +141,13 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
 def _line(axes: Axes, runs: list[Played], measure: str | None, look: Look) -> Line2D:
     frames, values = curve(runs, measure)
     return mean_line(axes, frames / 1e6, values, look)
+
+
+def _from_zero(axes: Axes) -> None:
+    """Begin the axis of scores at 0 where none is below."""
+    low, high = axes.get_ylim()
+    if min(value for line in axes.get_lines() for value in np.atleast_1d(line.get_ydata())) >= 0:
+        axes.set_ylim(min(0.0, low), high)
 
 
 def _random_play(axes: Axes, game: str) -> None:
@@ -162,7 +172,7 @@ def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[list[Played], Lo
     limit = WITHIN_SIGHT * axes.get_ylim()[1]
     far_above = [strategy for strategy, score in known.items() if score > limit]
     for number, strategy in enumerate(far_above):
-        text = f"↑ {known[strategy]:,.1f} in the paper"
+        text = f"↑ {on_atari(strategy).label} in the paper: {known[strategy]:,.1f}"
         axes.text(0.02, 0.97 - 0.07 * number, text, transform=axes.transAxes, va="top", fontsize=8,
                   color=colours[strategy])  # fmt: skip
     for strategy in [one for one in known if one not in far_above]:
