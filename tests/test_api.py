@@ -54,7 +54,7 @@ def flat_of(settings):
     seen = []
     with pytest.MonkeyPatch.context() as patch:
         finished = run.RunOutcome({"status": "finished"}, 0)
-        patch.setattr(run, "run", lambda config, _path, _voice: seen.append(config) or finished)
+        patch.setattr(run, "run", lambda config, *_, **__: seen.append(config) or finished)
         bootdqn.train(settings, "nowhere")
     return to_flat(*seen)
 

@@ -31,15 +31,17 @@ class Trained:
     """From observations (B, ...) to Q-values (B, K, A); a ValueError where they are not of the environment's form."""
 
 
-def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
+def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: bool = False) -> dict[str, Any]:
     """Train one run in the folder `run_dir`, and return its summary.
 
-    A finished run is left alone and a stopped one goes on, as on the command line.
+    A finished run is left alone and a stopped one goes on, as on the command line; so does one that was stopped, or
+    whose checkpoint was kept, after fewer episodes, frames or steps.
 
     Args:
         settings: `environment` (deep-sea, atari or gym) and what differs from its defaults; the keys of `config.json`.
             The strategy may be an object, numbers may be NumPy's, and `env_options` a mapping.
         run_dir: The folder, made if it is missing.
+        keep_checkpoint: Keep the last checkpoint, from which a larger budget takes the finished run further.
 
     Raises:
         ValueError: A setting that does not exist, or a value that it does not take.
@@ -50,14 +52,15 @@ def train(settings: Mapping[str, Any], run_dir: str | Path) -> dict[str, Any]:
     Example:
         >>> train({"environment": "deep-sea", "size": 10, "seed": 3}, "runs/first")  # doctest: +SKIP
     """
-    from bootdqn.training.config import from_flat
+    from bootdqn.training.config import SavingConfig, from_flat
     from bootdqn.training.run import run
     from bootdqn.training.session import Voice
 
     config = from_flat(_as_written(settings))
     if advice := script_advice(config.actor.strategy_from or ""):
         warnings.warn(advice, stacklevel=2)
-    outcome = run(config, run_dir, Voice(warn=partial(warnings.warn, stacklevel=2)))
+    saving = SavingConfig(keep_checkpoint=keep_checkpoint)
+    outcome = run(config, run_dir, Voice(warn=partial(warnings.warn, stacklevel=2)), saving=saving)
     if outcome.summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if outcome.exit_code:

@@ -70,10 +70,13 @@ class Train(Generic[EnvT]):
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a stopped run."""
+    """Go on with a stopped run, or take a finished one further."""
 
     run_dir: tyro.conf.Positional[Path]
     """Folder of the run."""
+    budget: int | None = None
+    """Take it further, to so many episodes on DeepSea, frames on Atari or steps elsewhere; a finished run needs to have
+    been trained with --keep-checkpoint."""
     own: Flat[OwnCode] = field(default_factory=OwnCode)
     options: Flat[TrainingOptions] = field(default_factory=TrainingOptions)
 
@@ -81,7 +84,10 @@ class Resume:
         """Train on, and say where the results are."""
         from bootdqn.training.opened import read_run_config
 
-        return self.options.train(read_run_config(self.run_dir), self.run_dir)
+        config = read_run_config(self.run_dir)
+        if self.budget is not None:
+            config = replace(config, env=replace(config.env, **{config.env.budget: self.budget}))
+        return self.options.train(config, self.run_dir)
 
 
 def _resumption(config: TrainConfig[Any], path: Path) -> str:

@@ -29,6 +29,7 @@ class AtariConfig:
     """An Atari game, how its screen and its episodes reach the agent, and when to stop."""
 
     kind: ClassVar[str] = "atari"
+    budget: ClassVar[str] = "total_frames"
     must_be_said: ClassVar[str | None] = "game"
     minutes_between_checkpoints: ClassVar[float] = 10.0
     default_target_every: ClassVar[None] = None

@@ -12,6 +12,7 @@ class DeepSeaConfig:
     """The DeepSea environment, and when to stop."""
 
     kind: ClassVar[str] = "deep-sea"
+    budget: ClassVar[str] = "max_episodes"
     must_be_said: ClassVar[str | None] = None
     minutes_between_checkpoints: ClassVar[float] = 1.0
     frames_per_step: ClassVar[int] = 1

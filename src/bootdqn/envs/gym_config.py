@@ -14,6 +14,7 @@ class GymConfig:
     """Any Gymnasium environment with discrete actions, and when to stop."""
 
     kind: ClassVar[str] = "gym"
+    budget: ClassVar[str] = "total_steps"
     must_be_said: ClassVar[str | None] = "env_id"
     minutes_between_checkpoints: ClassVar[float] = 2.0
     frames_per_step: ClassVar[int] = 1

@@ -83,6 +83,8 @@ class SavingConfig:
     """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
     checkpoint_every_steps: int | None = None
     """Also one after every so many environment steps, of all environments together."""
+    keep_checkpoint: bool = False
+    """Keep the last one of a finished run: the same command with a larger budget then takes it further."""
 
     def __post_init__(self) -> None:
         minutes, steps = self.checkpoint_every_minutes, self.checkpoint_every_steps
@@ -248,6 +250,18 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, t
     one, other = _completed(one), _completed(other)
     keys = sorted({*one, *other} - CHANGE_NO_NUMBER)
     return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
+
+
+def is_further(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+    """Return whether one flat configuration is another with a larger budget of episodes, frames or steps, and no more.
+
+    Of the numbers of a run only the last depends on it, so what was run is the beginning of what is asked for.
+    """
+    different = differences(there, here)
+    if there.get("environment") not in DEFAULTS:
+        return False
+    before, after = different.pop(DEFAULTS[there["environment"]].env.budget, (None, None))
+    return not different and type(before) is type(after) is int and before < after
 
 
 def check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:

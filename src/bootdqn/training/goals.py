@@ -63,11 +63,19 @@ class DeepSeaGoal:
     def __init__(self, config: DeepSeaConfig) -> None:
         self._config = config
         self._rule = SolvedRule()
+        self._beyond_the_cap: list[bool] = []
+        """Of the episodes that do not count, whether each was bad: a larger cap counts them."""
 
     def add_round(self, round_: Round) -> None:
         """Count good and bad episodes; what several environments finish beyond the cap does not count."""
-        for episode in round_.finished[: self._config.max_episodes - self._rule.episodes]:
-            self._rule.add_episode(bad=episode.info["bad_episode"])
+        self._count([episode.info["bad_episode"] for episode in round_.finished])
+
+    def _count(self, bad: list[bool]) -> None:
+        waiting = [*self._beyond_the_cap, *bad]
+        room = self._config.max_episodes - self._rule.episodes
+        for one in waiting[:room]:
+            self._rule.add_episode(bad=one)
+        self._beyond_the_cap = waiting[room:]
 
     def add_evaluation(self, mean_return: float) -> None:
         """Evaluations do not decide whether DeepSea is solved."""
@@ -108,11 +116,14 @@ class DeepSeaGoal:
 
     def get_state(self) -> dict[str, Any]:
         """Return the counts."""
-        return asdict(self._rule)
+        return asdict(self._rule) | {"beyond_the_cap": self._beyond_the_cap}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on counting."""
-        self._rule = SolvedRule(**state)
+        counts = dict(state)
+        self._beyond_the_cap = [bool(bad) for bad in counts.pop("beyond_the_cap")]
+        self._rule = SolvedRule(**counts)
+        self._count([])
 
 
 class FramesGoal:

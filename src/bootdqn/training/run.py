@@ -18,7 +18,7 @@ from bootdqn.envs.make import effective_settings
 from bootdqn.networks.torsos import seen_as
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.compiling import make_kernels_ready
-from bootdqn.training.config import SavingConfig, TrainConfig, differences, resolve, to_flat
+from bootdqn.training.config import SavingConfig, TrainConfig, differences, is_further, resolve, to_flat
 from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import Provenance
@@ -52,7 +52,7 @@ def run(
     """Train the run that `config` describes in the folder `path`.
 
     A folder that holds the same run, finished, is left alone; one stopped before its end goes on exactly where its last
-    checkpoint was made.
+    checkpoint was made, and so does one with a smaller budget of episodes, frames or steps, if it has a checkpoint.
 
     Args:
         config: Everything that the numbers depend on.
@@ -88,6 +88,8 @@ def run(
             if loaded is None:
                 _begin(folder, checkpoints, config, origin)
             folder.summary.unlink(missing_ok=True)
+            if is_further(folder.read_config(), to_flat(config)):
+                write_json_atomically(folder.config, to_flat(config))  # not before its summary of less is gone
             session = Session(
                 config, folder, parts, lock, saving=saving or SavingConfig(), checkpoints=checkpoints, loaded=loaded,
                 sinks=sinks, voice=voice, stop=stop,
@@ -156,24 +158,32 @@ def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path
     words = re.findall(r"[a-z0-9.]+", f"{config.env.label} {config.actor.strategy}".lower())
     name = "-".join([config.env.kind, *words, f"seed{config.run.seed}"])
     for candidate in itertools.chain([root / name], (root / f"{name}-{count}" for count in itertools.count(2))):
-        folder = RunFolder(candidate)
-        if not candidate.exists() or (
-            folder.config.exists() and not differences(folder.read_config(), to_flat(config))
-        ):
+        if not candidate.exists() or _holds(RunFolder(candidate), config):
             return candidate
     raise AssertionError("there is always a next number")
+
+
+def _holds(folder: RunFolder, config: TrainConfig[Any]) -> bool:
+    """Return whether `folder` has this run, or the beginning of it and a checkpoint to go on from."""
+    if not folder.config.exists():
+        return False
+    there, here = folder.read_config(), to_flat(config)
+    return not differences(there, here) or (is_further(there, here) and Checkpoints(folder.checkpoints).exist())
 
 
 def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bool = False) -> dict[str, Any] | None:
     """Return the summary if `folder` holds this very run, finished; None if it is free for it, or with `restart`.
 
+    It is free, too, where it holds the beginning of this run, made with a smaller budget, and a checkpoint of that.
+
     Raises:
-        UsageError: The folder holds something else.
+        UsageError: The folder holds something else, or a finished beginning without a checkpoint.
         DamagedFileError: The summary cannot be read.
     """
     if folder.config.exists():
-        different = differences(folder.read_config(), to_flat(config))
-        if different:
+        there, here = folder.read_config(), to_flat(config)
+        different, further = differences(there, here), is_further(there, here)
+        if different and not further:
             listed = ", ".join(f"{key}: {old!r} there, {new!r} here" for key, (old, new) in different.items())
             raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another folder")
         if restart:
@@ -182,7 +192,15 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
             summary = folder.read_summary()
         except DamagedFileError as error:
             raise DamagedFileError(f"{error}; --restart begins the run again") from error
-        return summary if summary is not None and summary.get("status") == "finished" else None
+        if summary is None or summary.get("status") != "finished":
+            return None
+        if further and not Checkpoints(folder.checkpoints).exist():
+            ((budget, (before, after)),) = different.items()
+            raise UsageError(
+                f"{folder.path} is finished after {budget} {before:,}, and no checkpoint of it was kept (that is what "
+                f"--keep-checkpoint is for): choose another folder for {after:,}, or --restart to begin again there"
+            )
+        return None if further else summary
     if folder.path.exists() and (not folder.path.is_dir() or any(not _is_ours(p) for p in folder.path.iterdir())):
         raise UsageError(f"{folder.path} exists and is not a run folder; choose another folder")
     return None

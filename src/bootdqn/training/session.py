@@ -76,6 +76,7 @@ class Session:
         """Begin the run, or go on from `loaded`, the checkpoint that was found."""
         self._config, self._folder, self._parts, self._checkpoints = config, folder, parts, checkpoints
         self._show, self._warn, self._stop, self._lock = voice.show, voice.warn, stop, lock
+        self._keeps_checkpoint = saving.keep_checkpoint
         records = Records(folder.metrics, config.run.log_every, Sinks(sinks, voice.warn))
         self._run = Run(parts, records, make_goal(config.env), Evaluator(config, parts.learner.q_values))
         self._timing = JsonLines(folder.timing)
@@ -194,7 +195,7 @@ class Session:
             self._timing.write({"seconds": round(self._clock.seconds, 3), **record})
 
     def _finish(self) -> tuple[dict[str, Any], int]:
-        """Write down how the run ended; a run asked to stop is saved, one at its end needs its checkpoints no more."""
+        """Write down how the run ended; one asked to stop is saved, as is one at its end that may be taken further."""
         self._lock.check()
         run, step = self._run, self._parts.position.step
         done = run.goal.over and not run.evaluator.is_due(step)  # an evaluation that was abandoned is still due
@@ -203,9 +204,11 @@ class Session:
         written &= self._try_to_write(lambda: run.records.flush(sync=True))
         self._try_to_write(self._timing.flush)
         if done:
+            if self._keeps_checkpoint:
+                self._save()
             summary = self._summary(status="finished", state_sha256=digest(get_state(run), self._parts))
             written = written and self._write_summary(summary)  # or the next start takes an unwritten run for finished
-            if written:
+            if written and not self._keeps_checkpoint:
                 self._try_to_write(self._checkpoints.remove)
             return summary, 0 if written else 1
         self._save()

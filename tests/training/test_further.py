@@ -1,0 +1,153 @@
+"""Taking a run further: with a larger budget it becomes what it would have been with that budget from the start."""
+
+import json
+
+import pytest
+
+from bootdqn import api
+from bootdqn.cli import run_command_line
+from bootdqn.common.errors import UsageError
+from bootdqn.common.run_folder import RunFolder
+from bootdqn.experiments.events import split_done
+from bootdqn.experiments.plan import deep_sea_race
+from bootdqn.training import run as run_module
+from bootdqn.training.config import SavingConfig, default_settings, from_flat, is_further
+from bootdqn.training.run import default_run_dir, run
+from reference.faults import (
+    AUTOGRAD,
+    EVALUATED,
+    FUSED,
+    STEPS,
+    assert_good_checkpoint,
+    results,
+    stopping_at,
+    train_by_command,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+KEPT = SavingConfig(keep_checkpoint=True)
+LESS = {"total_steps": STEPS // 2 - 3}
+SEA = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "stop_when_solved": False}
+
+
+def config(**settings):
+    return from_flat(SEA | {"learning_starts": 20, "log_every": 7} | settings)
+
+
+def held(path):
+    """Return every file of a folder with its content."""
+    return {file: file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+@pytest.mark.parametrize("settings", [FUSED, AUTOGRAD, FUSED | EVALUATED], ids=["fused", "autograd", "evaluated"])
+def test_a_finished_run_taken_further_is_the_longer_run(path, capsys, unbroken, settings):
+    assert train_by_command(settings | LESS, path, "--keep-checkpoint") == 0
+    assert_good_checkpoint(path, LESS["total_steps"])
+    assert run_command_line(["resume", str(path), "--budget", str(STEPS)]) == 0
+    assert f"going on from step {LESS['total_steps']}" in capsys.readouterr().err
+    assert results(path) == unbroken(settings)
+    assert RunFolder(path).read_config()["total_steps"] == STEPS
+    assert not RunFolder(path).checkpoints.exists(), "nobody asked to keep it this time"
+    assert json.loads(RunFolder(path).provenance.read_text())["exact"]
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_on_deep_sea_episodes_beyond_the_smaller_cap_count_with_the_larger(tmp_path, num_envs):
+    run(config(max_episodes=31, num_envs=num_envs), tmp_path / "run", saving=KEPT)
+    assert RunFolder(tmp_path / "run").read_summary()["episodes"] == 31
+    run(config(max_episodes=80, num_envs=num_envs), tmp_path / "run", saving=KEPT)
+    run(config(max_episodes=80, num_envs=num_envs), tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+    further, whole = (RunFolder(tmp_path / name).read_summary() for name in ("run", "whole"))
+    assert further | {"seconds": 0} == whole | {"seconds": 0}
+
+
+def test_a_run_may_be_taken_further_again_and_again(tmp_path):
+    for cap in (10, 11, 40):
+        run(config(max_episodes=cap), tmp_path / "run", saving=KEPT)
+    run(config(max_episodes=40), tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+    assert run(config(max_episodes=40), tmp_path / "run").already_finished
+
+
+def test_a_stopped_run_goes_on_with_a_larger_budget(path, monkeypatch, unbroken):
+    with stopping_at(monkeypatch, 60):
+        assert train_by_command(FUSED | LESS, path) == 143
+    assert train_by_command(FUSED, path) == 0
+    assert results(path) == unbroken(FUSED)
+
+
+def test_from_python_a_kept_checkpoint_takes_a_run_further(tmp_path):
+    settings = SEA | {"learning_starts": 20}
+    api.train(settings | {"max_episodes": 10}, tmp_path / "run", keep_checkpoint=True)
+    assert api.train(settings | {"max_episodes": 30}, tmp_path / "run")["episodes"] == 30
+
+
+def test_a_finished_run_without_a_checkpoint_is_left_alone_and_the_way_out_is_named(tmp_path):
+    run(config(max_episodes=10), tmp_path / "run")
+    before = held(tmp_path)
+    with pytest.raises(UsageError, match=r"finished after max_episodes 10, .*--keep-checkpoint.* for 3,000"):
+        run(config(max_episodes=3000), tmp_path / "run")
+    assert held(tmp_path) == before
+    run(config(max_episodes=30), tmp_path / "run", restart=True)
+    run(config(max_episodes=30), tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("changes", [{"max_episodes": 9}, {"max_episodes": 30, "learning_rate": 0.5}])
+def test_less_or_something_else_is_another_run(tmp_path, changes):
+    run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
+    before = held(tmp_path)
+    with pytest.raises(UsageError, match="holds another configuration"):
+        run(config(**changes), tmp_path / "run")
+    assert held(tmp_path) == before
+
+
+def test_killed_between_the_old_end_and_the_new_beginning_it_can_be_taken_further_all_the_same(tmp_path, monkeypatch):
+    run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "write_json_atomically", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(config(max_episodes=30), tmp_path / "run")
+    run(config(max_episodes=30), tmp_path / "run")
+    run(config(max_episodes=30), tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+def test_the_folder_without_a_name_is_that_of_the_run_to_be_taken_further(tmp_path):
+    short, long = config(max_episodes=10), config(max_episodes=30)
+    first = default_run_dir(short, tmp_path)
+    run(short, first, saving=KEPT)
+    assert default_run_dir(long, tmp_path) == first
+    run(long, first)
+    assert default_run_dir(short, tmp_path) != first, "a shorter one would have to forget"
+    assert default_run_dir(config(max_episodes=99), tmp_path) != first, "there is no checkpoint any more"
+
+
+def test_a_sweep_takes_its_runs_further_and_says_of_which_it_cannot(tmp_path):
+    short, long = (deep_sea_race(["greedy"], [3], 2, cap).runs() for cap in (4, 9))
+    run(short[0].config, tmp_path / short[0].name, saving=KEPT)
+    run(short[1].config, tmp_path / short[1].name)
+    todo, ended = split_done(long, tmp_path)
+    assert [one.name for one in todo] == [long[0].name]
+    (other,) = ended
+    assert other.run.name == long[1].name
+    assert "--keep-checkpoint" in other.error
+
+
+@pytest.mark.parametrize("kind", default_settings())
+def test_only_the_budget_may_be_larger(kind):
+    settings = default_settings()[kind]
+    budget = {"deep-sea": "max_episodes", "atari": "total_frames", "gym": "total_steps"}[kind]
+    more = settings | {budget: settings[budget] + 1}
+    assert is_further(settings, more)
+    assert not is_further(more, settings)
+    assert not is_further(settings, settings)
+    assert not is_further(settings, more | {"seed": 77})
+    assert is_further(settings, more | {"snapshot_every": 100}), "that changes no number"
+    assert not is_further(settings | {budget: "few"}, more)
+    assert not is_further({}, more)
