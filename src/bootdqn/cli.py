@@ -90,8 +90,8 @@ COMMANDS: dict[str, Any] = {
     "resume": Leaf(
         Resume,
         None,
-        "Go on with a stopped run, exactly where its last checkpoint was made; its folder says the rest. With --budget a "
-        "run goes further than it was meant to, also a finished one that was trained with --keep-checkpoint."
+        "Go on with a stopped run, exactly where its last checkpoint was made; its folder says the rest. With --budget "
+        "a run goes further than it was meant to, also a finished one that was trained with --keep-checkpoint."
         "\n\nExample: bootdqn resume runs/first",
     ),
     "evaluate": Leaf(
