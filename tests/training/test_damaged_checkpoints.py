@@ -114,3 +114,11 @@ def test_a_finished_run_is_begun_again_when_told_and_comes_out_the_same(path, ca
     assert train_by_command(settings, path, "--restart") == 0
     assert "already" not in capsys.readouterr().out
     assert results(path) == found
+
+
+def test_a_checkpoint_of_another_format_names_the_version_to_go_on_with(path, monkeypatch, capsys):
+    with stopping_at(monkeypatch, 100), monkeypatch.context() as patch:
+        patch.setattr("bootdqn.training.checkpoint.FORMAT_VERSION", 1)
+        assert train_by_command(FUSED, path) == 143
+    assert run_command_line(["resume", str(path)]) == 2
+    assert "of format 1, and this version reads 2: go on with the one that made it" in capsys.readouterr().err

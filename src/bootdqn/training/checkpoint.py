@@ -28,7 +28,7 @@ from bootdqn.common.specs import Array
 from bootdqn.common.tensors import Digest, digest_of, read_tensors, write_tensors
 from bootdqn.replay.ring import RingReplay
 
-FORMAT, FORMAT_VERSION = "bootdqn checkpoint", 1
+FORMAT, FORMAT_VERSION = "bootdqn checkpoint", 2
 KEPT = 2
 _FOLDER_NAME = re.compile(r"step-(\d{12})")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -247,8 +247,13 @@ def _read_manifest(folder: Path) -> tuple[int, dict[str, Digest], dict[int, Segm
     content = read_json_object(path)
     try:
         checksum = content.pop("checksum", None)
-        if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
-            raise DamagedFileError(f"{path}: not a checkpoint of this version")
+        if content["format"] != FORMAT:
+            raise DamagedFileError(f"{path}: not a checkpoint")
+        if content["format_version"] != FORMAT_VERSION:
+            raise DamagedFileError(
+                f"{path}: of format {content['format_version']}, and this version reads {FORMAT_VERSION}: go on with the "
+                "one that made it, whose commit provenance.json tells"
+            )
         if checksum != _checksum(content):
             raise DamagedFileError(f"{path} is not what was written")
         files = {_plain_name(name): _digest(value) for name, value in content["files"].items()}
