@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import mean, median
@@ -24,7 +25,8 @@ from bootdqn.analysis.atari import Played, with_paper_heads
 from bootdqn.analysis.atari_figures import Episode, heads, learning, scores
 from bootdqn.analysis.bsuite_score import score_table
 from bootdqn.analysis.claims import judged
-from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.deep_sea import BSUITES_RULE, THIN, Result
+from bootdqn.analysis.deep_sea_claims import LEVEL, compared, episodes_said
 from bootdqn.analysis.deep_sea_figures import BY_SIZE_CAPTION, episodes_to_solve
 from bootdqn.analysis.ensembles import Measured
 from bootdqn.analysis.evidence import Evidence
@@ -32,10 +34,12 @@ from bootdqn.analysis.figures import to_png
 from bootdqn.analysis.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.analysis.report import said_once
 from bootdqn.analysis.runs import read_runs
+from bootdqn.analysis.statistics import said_chance
 from bootdqn.analysis.tables import Table
 from bootdqn.analysis.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
 from bootdqn.common.algorithms import on_atari
 from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.variants import Variant
 from bootdqn.training.config import default_settings
 from bootdqn.training.display import duration
 
@@ -51,6 +55,12 @@ PAGES = (
 )
 BLOCK = re.compile(r"<!-- (?P<folder>[a-z0-9-]+) (?P<what>[a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
 LAST_EPISODES = 10
+SIZES_TOLD = (10, 20, 30)
+"""Grids whose runs are told how long they took."""
+QUICK = ("gain", "evoi:reduce=sum")
+"""The strategies that solve most of them."""
+FIRST_PLANNED_SEED = 5
+"""Of the paper's study: from here on the seeds of these two were decided on together."""
 
 
 @cache
@@ -147,7 +157,8 @@ def block(found: re.Match[str]) -> str:
     writers: dict[str, Callable[[str], str]] = {
         "answer": lambda name: deep_sea_answer(deep_sea_results(name)),
         "count": count,
-        "table": lambda name: shortened(deep_sea.table(deep_sea_results(name))).to_markdown(),
+        "table": lambda name: solved_table(name).to_markdown(),
+        "later-seeds": lambda name: later_seeds(name).to_markdown(),
         "score": score,
         "evaluations": lambda name: evaluations(atari_runs(name)).to_markdown(),
         "learned": lambda name: learned(name).to_markdown(),
@@ -177,11 +188,26 @@ def count(folder: str) -> str:
     )
 
 
-def shortened(table: Table) -> Table:
-    """Leave out the columns by bsuite's own rule, which say nearly the same."""
-    kept = [number for number, name in enumerate(table.columns) if "bsuite" not in name and "< 10" not in name]
-    rows = [tuple(row[number] for number in kept) for row in table.rows]
-    return Table(table.name, table.title, tuple(table.columns[n] for n in kept), rows, text_columns=table.text_columns)
+def solved_table(folder: str) -> Table:
+    """Return episodes to solve, without the columns by bsuite's own rule, which say nearly the same."""
+    return replace(deep_sea.table(deep_sea_results(folder)).without(BSUITES_RULE, THIN), note="")
+
+
+def later_seeds(folder: str) -> Table:
+    """Compare Gain with EVOI by the seeds that were decided on before any of them was run."""
+    rows = []
+    results = [one for one in deep_sea_results(folder) if one.seed >= FIRST_PLANNED_SEED]
+    for size in sorted({one.size for one in results}):
+        gain, evoi = (
+            next(cell for cell in deep_sea.cells(results) if (cell.size, cell.variant) == (size, Variant(strategy)))
+            for strategy in QUICK
+        )
+        fewer, chance = compared(evoi, gain)
+        ahead = "EVOI" if fewer else "Gain"
+        told = [f"{episodes_said(cell)} ({cell.solved}/{len(cell.results)})" for cell in (gain, evoi)]
+        rows.append((str(size), *told, ahead if chance < LEVEL else "neither", said_chance(chance)))
+    columns = ("N", "Gain: episodes (solved)", "EVOI: episodes (solved)", "told to be quicker", "rank test")
+    return Table("later-seeds", "Seeds decided on together", columns, rows, text_columns=("told to be quicker",))
 
 
 def score(folder: str) -> str:
@@ -309,11 +335,6 @@ def _versus(measured: dict[str, Any]) -> str:
     )
 
 
-SIZES_TOLD = (10, 20, 30)
-"""Grids whose runs are told how long they took."""
-QUICK = ("gain", "evoi:reduce=sum")
-
-
 def durations(folder: str) -> Table:
     """Return how long runs took: their speed, the time until they solved it, and until they were given up."""
     runs = [run for run in read_runs(RESULTS / folder, default_settings())[0] if run.kind == "deep-sea"]
@@ -345,10 +366,7 @@ def claims() -> Table:
         (one.variant, one.size, one.cap, one.seed): one for folder in folders for one in deep_sea_results(folder)
     }  # a seed counts once, in whichever folders it is
     evidence = Evidence.among(list(found.values()), atari_runs("atari"), measured_ensembles("ensembles"))
-    table = judged(evidence)
-    kept = [number for number, name in enumerate(table.columns) if name != "rests on"]
-    rows = [tuple(row[number] for number in kept) for row in table.rows]
-    return Table("claims", table.title, tuple(table.columns[n] for n in kept), rows, text_columns=table.text_columns)
+    return judged(evidence).without("rests on")
 
 
 def figures(page: str) -> Iterator[tuple[Path, bytes]]:

@@ -40,3 +40,10 @@ def test_latex_reads_every_letter_of_a_cell_as_itself(text):
 
 def test_a_cell_of_two_lines_is_one_in_latex():
     assert "one two \\\\\n" in Table("name", "title", ("column",), [("one\ntwo",)]).to_latex()
+
+
+def test_a_table_without_a_column_keeps_the_others_in_their_order():
+    table = Table("name", "Title", ("a", "b", "c"), [("1", "2", "3"), ("4", "5", "6")], "note", text_columns=("c",))
+    found = table.without("b")
+    assert (found.columns, found.rows) == (("a", "c"), [("1", "3"), ("4", "6")])
+    assert (found.name, found.title, found.note, found.text_columns) == ("name", "Title", "note", ("c",))

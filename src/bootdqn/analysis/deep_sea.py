@@ -153,8 +153,8 @@ def by_cap(results: list[Result]) -> dict[int, list[Result]]:
     return {cap: [result for result in results if result.cap == cap] for cap in caps}
 
 
-THIN = "solved with < 10 good"
-COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", "solved, bsuite's rule", THIN, "each seed")
+BSUITES_RULE, THIN = "solved, bsuite's rule", "solved with < 10 good"
+COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", BSUITES_RULE, THIN, "each seed")
 
 
 def table(results: list[Result], name: str = "deep-sea") -> Table:

@@ -84,7 +84,7 @@ class _Race:
     @property
     def status(self) -> str:
         """The verdict. Any of those compared may contradict, so each comparison has its share of the level."""
-        tests = [_compared(self.ours, rival) for rival in self.theirs]
+        tests = [compared(self.ours, rival) for rival in self.theirs]
         if any(not fewer and chance < LEVEL / len(tests) for fewer, chance in tests):
             return CONTRADICTED
         return SUPPORTED if self.complete and all(fewer and chance < LEVEL for fewer, chance in tests) else OPEN
@@ -92,7 +92,7 @@ class _Race:
     @property
     def says(self) -> str:
         """The episodes of each, and how likely so large a difference from each rival is by chance."""
-        chances = ", ".join(said_chance(_compared(self.ours, rival)[1]) for rival in self.theirs)
+        chances = ", ".join(said_chance(compared(self.ours, rival)[1]) for rival in self.theirs)
         few = "" if self.can_decide else ", seeds are too few to decide"
         numbers = [len(cell.results) for cell in (self.ours, *self.theirs)]
         seeds = f"; seeds: {', '.join(map(str, numbers))}, the paper {DEEP_SEA_SEEDS}"
@@ -137,10 +137,10 @@ def _beyond_the_paper(races: list[_Race]) -> str:
 def _judge_pairs(pairs: list[tuple[Cell, Cell]]) -> Verdict:
     """Judge by cells without and with a change: supported or contradicted where the test decides all, one way."""
     told = "; ".join(
-        f"N = {plain.size}, {label(plain.variant)}: {_episodes(changed)} instead of {_episodes(plain)} episodes"
+        f"N = {plain.size}, {label(plain.variant)}: {episodes_said(changed)} instead of {episodes_said(plain)} episodes"
         for plain, changed in pairs
     )
-    decided = [fewer for fewer, chance in (_compared(changed, plain) for plain, changed in pairs) if chance < LEVEL]
+    decided = [fewer for fewer, chance in (compared(changed, plain) for plain, changed in pairs) if chance < LEVEL]
     says = f"{told}; p < {LEVEL:g} in {len(decided) or 'none'} of {len(pairs)}"
     if len(set(decided)) > 1:
         return Verdict(MIXED, says, "episodes to solve")
@@ -148,7 +148,7 @@ def _judge_pairs(pairs: list[tuple[Cell, Cell]]) -> Verdict:
     return Verdict(status, says, "episodes to solve")
 
 
-def _compared(one: Cell, other: Cell) -> tuple[bool, float]:
+def compared(one: Cell, other: Cell) -> tuple[bool, float]:
     """Return whether one needs fewer episodes than another, and how likely so large a difference is by chance.
 
     A run that was not solved before the cap is level with others that were not, and slower than all that were.
@@ -157,8 +157,9 @@ def _compared(one: Cell, other: Cell) -> tuple[bool, float]:
 
 
 def _said(cell: Cell) -> str:
-    return f"{label(cell.variant)} {_episodes(cell)} episodes ({cell.solved}/{len(cell.results)} solved)"
+    return f"{label(cell.variant)} {episodes_said(cell)} episodes ({cell.solved}/{len(cell.results)} solved)"
 
 
-def _episodes(cell: Cell) -> str:
+def episodes_said(cell: Cell) -> str:
+    """Return the mean episodes of a cell, marked where it is a lower bound."""
     return f"{'≥ ' if cell.censored else ''}{cell.mean:,.0f}"

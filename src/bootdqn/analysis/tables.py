@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 _LATEX: dict[str, str | int | None] = {
@@ -32,6 +32,12 @@ class Table:
     note: str = ""
     text_columns: tuple[str, ...] = ()
     """Columns of words, set to the left."""
+
+    def without(self, *columns: str) -> "Table":
+        """Return the table with fewer columns."""
+        kept = [number for number, name in enumerate(self.columns) if name not in columns]
+        rows = [tuple(row[number] for number in kept) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[number] for number in kept), rows=rows)
 
     def to_html(self) -> str:
         """Return it for a page; every cell is escaped."""

@@ -251,8 +251,8 @@ def _read_manifest(folder: Path) -> tuple[int, dict[str, Digest], dict[int, Segm
             raise DamagedFileError(f"{path}: not a checkpoint")
         if content["format_version"] != FORMAT_VERSION:
             raise DamagedFileError(
-                f"{path}: of format {content['format_version']}, and this version reads {FORMAT_VERSION}: go on with the "
-                "one that made it, whose commit provenance.json tells"
+                f"{path}: of format {content['format_version']}, and this version reads {FORMAT_VERSION}: go on with "
+                "the one that made it, whose commit provenance.json tells"
             )
         if checksum != _checksum(content):
             raise DamagedFileError(f"{path} is not what was written")
