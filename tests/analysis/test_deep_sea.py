@@ -252,6 +252,7 @@ def test_the_figure_shows_every_seed_and_the_cap(sizes):
     solved = [(size, 100 * size) for size in sizes for _ in range(3)]
     if len(sizes) == 1:
         assert sorted(round(y) for _, y in marks(axes)) == [1000] * 3 + [2000] * 4, "three seeds and a lower bound"
+        assert [(text.get_text(), text.xy[1]) for text in axes.texts] == [("cap", 2000)]
     else:
         assert sorted((round(x), round(y)) for x, y in marks(axes)) == sorted(solved)
         assert [(text.get_text(), text.xy[0]) for text in axes.texts[:-1]] == [("3/3", size) for size in sizes]

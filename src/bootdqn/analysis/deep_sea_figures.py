@@ -131,6 +131,8 @@ def drawing(size: int = 6) -> Figure:
 def _columns(axes: Axes, groups: list[Cell], cap: int) -> float:
     """Draw a column for each algorithm, and return where it ends: crosses need room above the cap."""
     shown = looks(cell.variant for cell in groups)
+    axes.annotate("cap", (0.005, cap), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
+                  va="bottom", fontsize=9)  # fmt: skip
     for x, cell in enumerate(groups):
         colour = shown[cell.variant].colour
         _seeds(axes, cell.results, x, 0.08, colour)
