@@ -45,7 +45,8 @@ def test_the_lines_of_a_run_are_its_records(tmp_path):
     assert [axes.get_title() for axes in panels] == list(MEASURES.values())
     for axes, name in zip(panels, MEASURES, strict=True):
         (line,) = axes.get_lines()
-        np.testing.assert_array_equal(line.get_xydata(), [[record["step"], record[name]] for record in records])
+        told = [[record["step"], record[name]] for record in records]
+        np.testing.assert_allclose(line.get_xydata(), told, rtol=1e-13, err_msg="but for the rounding of sums")
 
 
 def test_every_run_has_a_line_and_every_algorithm_a_name(tmp_path):
@@ -56,6 +57,24 @@ def test_every_run_has_a_line_and_every_algorithm_a_name(tmp_path):
     figure = acting(found)
     assert [len(axes.get_lines()) for axes in figure.axes] == [3, 3, 3]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["BootDQN", "BootDQN-Gain"]
+
+
+@pytest.mark.parametrize(("longest", "scale"), [(9, "linear"), (10, "log")])
+def test_runs_of_very_different_lengths_share_a_log_scale(tmp_path, longest, scale):
+    for seed, times in enumerate((1, longest)):
+        write_gym(tmp_path / str(seed), seed=seed)
+        add_records(tmp_path / str(seed), update(10 * times), update(20 * times))
+    (found,) = courses(tmp_path).values()
+    assert {axes.get_xscale() for axes in acting(found).axes} == {scale}
+
+
+def test_many_records_are_smoothed(tmp_path):
+    write_gym(tmp_path / "run")
+    values = np.random.default_rng(0).random(40)
+    add_records(tmp_path / "run", *(update(10 * n, overruled=value) for n, value in enumerate(values, start=1)))
+    (found,) = courses(tmp_path).values()
+    drawn = acting(found).axes[0].get_lines()[0].get_ydata()
+    np.testing.assert_allclose(drawn[20:], [values[n - 3 : n + 1].mean() for n in range(20, 40)])
 
 
 def test_tasks_are_drawn_apart_and_of_deep_sea_only_the_largest_grid(tmp_path):

@@ -3,36 +3,47 @@
 from collections.abc import Sequence
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from bootdqn.analysis.acting import MEASURES, Course
 from bootdqn.analysis.figures import FEW_POINTS, STYLE, legend_below
 from bootdqn.analysis.looks import looks
+from bootdqn.analysis.statistics import smoothed
 
 ACTING_CAPTION = (
     "Left: how often the action was not the one that the active head values most, because the strategy, or chance, had "
     "its way. Middle: the expected value of information (mean over heads) of the actions taken. Right: the standard "
-    "deviation over heads of the Q-values, averaged over actions; both on a log scale. All are averages over the "
-    "steps since the last record; a line for each run whose records are here, which ends where the run ended."
+    "deviation over heads of the Q-values, averaged over actions; both on a log scale. A line for each run whose "
+    "records are here, which ends where the run ended: averages over the steps since the last record, and of these a "
+    "moving average over ten, or over a tenth of them if they are fewer than a hundred."
 )
+UNLIKE = 10
+"""How many times as long as the shortest the longest run must be for steps on a log scale."""
 
 
 def acting(courses: Sequence[Course]) -> Figure:
     """Draw the courses of one task."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.5, 3.6), layout="constrained")
-        lines = {}
+        lines, ends = {}, [course.steps[-1] for course in courses]
         for axes, (measure, title) in zip(figure.subplots(1, len(MEASURES)), MEASURES.items(), strict=True):
             for variant, look in looks(course.variant for course in courses).items():
                 for course in (one for one in courses if one.variant == variant):
                     marker = look.marker if len(course.steps) <= FEW_POINTS else None
-                    (lines[look.label],) = axes.plot(course.steps, course.means[measure], color=look.colour,
+                    values = course.means[measure]
+                    values = values if np.isnan(values).any() else smoothed(values.tolist())
+                    (lines[look.label],) = axes.plot(course.steps, values, color=look.colour,
                         linewidth=1.2, alpha=0.8, linestyle=look.line, marker=marker, markersize=4)  # fmt: skip
             axes.set_title(title, fontsize=10)
-            axes.set_xlabel("steps")
+            if max(ends) >= UNLIKE * min(ends):
+                axes.set_xscale("log")
+                axes.set_xlabel("steps (log scale)")
+            else:
+                axes.set_xlim(left=0)
+                axes.set_xlabel("steps")
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-            axes.set_xlim(left=0)
             if measure == "overruled":
                 axes.set_ylim(bottom=0)
                 axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
