@@ -17,9 +17,12 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from bootdqn.analysis import atari, deep_sea, ensembles, two_paths
+from bootdqn.analysis.acting import Course, courses_by_task
+from bootdqn.analysis.acting_figures import ACTING_CAPTION, acting
 from bootdqn.analysis.answers import deep_sea_answer
 from bootdqn.analysis.atari import Played, with_paper_heads
 from bootdqn.analysis.atari_figures import Episode, heads, learning, scores
@@ -33,7 +36,7 @@ from bootdqn.analysis.evidence import Evidence
 from bootdqn.analysis.figures import to_png
 from bootdqn.analysis.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.analysis.report import said_once
-from bootdqn.analysis.runs import read_runs
+from bootdqn.analysis.runs import Run, read_runs
 from bootdqn.analysis.statistics import said_chance
 from bootdqn.analysis.tables import Table
 from bootdqn.analysis.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
@@ -64,23 +67,42 @@ FIRST_PLANNED_SEED = 5
 
 
 @cache
+def runs_in(folder: str) -> list[Run]:
+    """Return the runs of a folder."""
+    return read_runs(RESULTS / folder, default_settings())[0]
+
+
+@cache
 def deep_sea_results(folder: str) -> list[Result]:
     """Return the finished DeepSea runs of a folder."""
-    runs, _ = read_runs(RESULTS / folder, default_settings())
-    return deep_sea.read_results(run for run in runs if run.kind == "deep-sea")[0]
+    return deep_sea.read_results(run for run in runs_in(folder) if run.kind == "deep-sea")[0]
 
 
 @cache
 def atari_runs(folder: str) -> list[Played]:
     """Return the evaluated Atari runs of a folder."""
-    runs, _ = read_runs(RESULTS / folder, default_settings())
-    return atari.read_played(run for run in runs if run.kind == "atari")[0]
+    return atari.read_played(run for run in runs_in(folder) if run.kind == "atari")[0]
 
 
 def measured_ensembles(folder: str) -> list[Measured]:
     """Return what `ensembles.py` measured."""
     rows = json.loads((RESULTS / folder / "deep-sea.json").read_text(encoding="utf-8"))
     return [Measured(**row) for row in rows]
+
+
+def courses(folder: str) -> list[Course]:
+    """Return how the agents that `acting.py` kept have acted."""
+    rows = json.loads((RESULTS / folder / "deep-sea.json").read_text(encoding="utf-8"))
+    return [
+        Course(
+            task="DeepSea, N = 30",
+            size=30,
+            variant=Variant(row["strategy"]),
+            steps=np.array(row["steps"], float),
+            means={name: np.array(values) for name, values in row["means"].items()},
+        )
+        for row in rows
+    ]
 
 
 class Drawing(NamedTuple):
@@ -121,6 +143,11 @@ FIGURES = {
         "Episodes to solve DeepSea up to N = 50, a panel for each strategy",
         FRONTIERS_CAPTION,
     ),
+    ("acting", "figure"): Drawing(
+        lambda name: acting(courses(name)),
+        "Gain and EVOI at N = 30 against steps: heads overruled, the EVOI of actions, and the disagreement of heads",
+        ACTING_CAPTION,
+    ),
     ("atari", "figure"): Drawing(
         lambda name: learning_figure(name, "Freeway"),
         "Scores on Freeway against frames",
@@ -131,6 +158,17 @@ FIGURES = {
         "Scores of BootDQN and EVOI on Alien against frames",
         "Alien, K = 10, one seed: evaluations by vote. Random play is as the paper has it, and its own maximal "
         "scores, after two thousand times as many frames, are told at the top.",
+    ),
+    ("atari-alien-longer", "figure"): Drawing(
+        lambda name: scores(said_once(with_paper_heads(atari_runs(name)))[0]),
+        "Scores of BootDQN and EVOI on Alien against frames, in longer runs",
+        "Alien, K = 10, one seed, in bf16: evaluations by vote, ten episodes each. Random play is as the paper has it, "
+        "and its own maximal scores, after hundreds of times as many frames, are told at the top.",
+    ),
+    ("atari-alien-longer", "acting-figure"): Drawing(
+        lambda name: acting(said_once(courses_by_task(runs_in(name))["Alien"])[0]),
+        "BootDQN and EVOI on Alien against steps: heads overruled, the EVOI of actions, and the disagreement of heads",
+        ACTING_CAPTION,
     ),
     ("atari-alien", "heads-figure"): Drawing(
         lambda name: heads(said_once(atari_runs(name))[0]),
@@ -197,11 +235,9 @@ def later_seeds(folder: str) -> Table:
     """Compare Gain with EVOI by the seeds that were decided on before any of them was run."""
     rows = []
     results = [one for one in deep_sea_results(folder) if one.seed >= FIRST_PLANNED_SEED]
+    found = {(cell.size, cell.variant.strategy): cell for cell in deep_sea.cells(results)}
     for size in sorted({one.size for one in results}):
-        gain, evoi = (
-            next(cell for cell in deep_sea.cells(results) if (cell.size, cell.variant) == (size, Variant(strategy)))
-            for strategy in QUICK
-        )
+        gain, evoi = (found[size, strategy] for strategy in QUICK)
         fewer, chance = compared(evoi, gain)
         ahead = "EVOI" if fewer else "Gain"
         told = [f"{episodes_said(cell)} ({cell.solved}/{len(cell.results)})" for cell in (gain, evoi)]
@@ -284,7 +320,7 @@ def learning_figure(folder: str, name: str) -> Figure:
 
 def searches(folder: str) -> list[two_paths.Search]:
     """Return the runs on the two paths."""
-    return two_paths.read_searches(read_runs(RESULTS / folder, default_settings())[0])
+    return two_paths.read_searches(runs_in(folder))
 
 
 def speed(folder: str) -> str:
@@ -337,7 +373,7 @@ def _versus(measured: dict[str, Any]) -> str:
 
 def durations(folder: str) -> Table:
     """Return how long runs took: their speed, the time until they solved it, and until they were given up."""
-    runs = [run for run in read_runs(RESULTS / folder, default_settings())[0] if run.kind == "deep-sea"]
+    runs = [run for run in runs_in(folder) if run.kind == "deep-sea"]
     of_size = {size: [run for run in runs if run.config["size"] == size] for size in SIZES_TOLD}
     speeds, to_solve, to_the_cap = (
         ["steps a second"],

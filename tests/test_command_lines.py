@@ -24,6 +24,8 @@ MALFORMED = {
     "train deep-sea --no-stop-when-solvd": "did you mean --stop-when-solved",
     "train deep-sea --game Pong": "see bootdqn train deep-sea --help",
     "train deep-sea --total-steps 100": "did you mean --max-episodes?; see",
+    "resume here --max-episodes 100": "did you mean --budget?; see",
+    "resume here --budget 0": "--budget must be at least 1, got 0",
     "train deep-sea --total_frames=100": "did you mean --max-episodes?; see",
     "train gym --total-frames 300": "did you mean --total-steps?; see",
     "train gym --max-episodes 300": "did you mean --total-steps?; see",

@@ -93,6 +93,7 @@ COMMANDS: dict[str, Any] = {
         "Go on with a stopped run, exactly where its last checkpoint was made; its folder says the rest. With --budget "
         "a run goes further than it was meant to, also a finished one that was trained with --keep-checkpoint."
         "\n\nExample: bootdqn resume runs/first",
+        budget="--budget",
     ),
     "evaluate": Leaf(
         Evaluate,

@@ -55,6 +55,9 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
     assert cost_table(runs, tmp_path, workers=2).caption == (
         "at most 45s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for those under way"
     )
+    assert cost_table(runs, tmp_path, workers=2, keeps_checkpoints=True).caption.endswith(
+        "12 MiB of memory and 1.6 GiB of disk for all, which keep their checkpoints"
+    )
     assert cost_table(runs, tmp_path, workers=9).caption.startswith(
         "at most 30s with 4 at a time, 15 MiB of memory and 1.6 GiB of disk"
     )

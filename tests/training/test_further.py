@@ -11,8 +11,10 @@ from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.events import split_done
 from bootdqn.experiments.plan import deep_sea_race
 from bootdqn.training import run as run_module
+from bootdqn.training.checkpoint import Checkpoints
 from bootdqn.training.config import SavingConfig, default_settings, from_flat, is_further
 from bootdqn.training.run import default_run_dir, run
+from bootdqn.training.session import Voice
 from reference.faults import (
     AUTOGRAD,
     EVALUATED,
@@ -86,7 +88,7 @@ def test_from_python_a_kept_checkpoint_takes_a_run_further(tmp_path):
 def test_a_finished_run_without_a_checkpoint_is_left_alone_and_the_way_out_is_named(tmp_path):
     run(config(max_episodes=10), tmp_path / "run")
     before = held(tmp_path)
-    with pytest.raises(UsageError, match=r"finished after max_episodes 10, .*--keep-checkpoint.* for 3,000"):
+    with pytest.raises(UsageError, match=r"finished \(max_episodes 10\) and cannot .*3,000: only --keep-checkpoint"):
         run(config(max_episodes=3000), tmp_path / "run")
     assert held(tmp_path) == before
     run(config(max_episodes=30), tmp_path / "run", restart=True)
@@ -118,14 +120,71 @@ def test_killed_between_the_old_end_and_the_new_beginning_it_can_be_taken_furthe
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
-def test_the_folder_without_a_name_is_that_of_the_run_to_be_taken_further(tmp_path):
-    short, long = config(max_episodes=10), config(max_episodes=30)
-    first = default_run_dir(short, tmp_path)
-    run(short, first, saving=KEPT)
-    assert default_run_dir(long, tmp_path) == first
-    run(long, first)
-    assert default_run_dir(short, tmp_path) != first, "a shorter one would have to forget"
-    assert default_run_dir(config(max_episodes=99), tmp_path) != first, "there is no checkpoint any more"
+def test_a_longer_run_without_a_folders_name_has_a_folder_of_its_own(tmp_path):
+    first = default_run_dir(config(max_episodes=10), tmp_path)
+    run(config(max_episodes=10), first, saving=KEPT)
+    assert default_run_dir(config(max_episodes=30), tmp_path) != first
+
+
+def test_a_run_that_cannot_be_put_back_where_it_was_stays_finished(tmp_path, monkeypatch):
+    run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
+    before = held(tmp_path)
+
+    def refuse(*_):
+        raise MemoryError("none left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bootdqn.training.session.set_state", refuse)
+        with pytest.raises(MemoryError):
+            run(config(max_episodes=30), tmp_path / "run")
+    assert held(tmp_path) == before
+    assert run(config(max_episodes=30), tmp_path / "run").summary["episodes"] == 30
+
+
+def test_only_the_last_checkpoint_is_kept(tmp_path):
+    saving = SavingConfig(keep_checkpoint=True, checkpoint_every_steps=16)
+    run(config(max_episodes=10), tmp_path / "run", saving=saving)
+    assert [path.name for path in (tmp_path / "run/checkpoints").glob("step-*")] == ["step-000000000040"]
+    assert_good_checkpoint(tmp_path / "run", 40)
+    (*_, last) = (json.loads(line) for line in (tmp_path / "run/timing.jsonl").read_text().splitlines())
+    assert last["checkpoint_bytes"] > 0
+
+
+def test_a_run_whose_last_checkpoint_could_not_be_written_is_not_finished(tmp_path, monkeypatch):
+    original, warned = Checkpoints.save, []
+
+    def full(checkpoints, step, *rest):
+        if step:
+            raise OSError(28, "No space left on device")
+        return original(checkpoints, step, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", full)
+        outcome = run(config(max_episodes=10), tmp_path / "run", Voice(warn=warned.append), saving=KEPT)
+    assert outcome.exit_code == 1
+    assert "No space left on device" in warned[-1]
+    assert RunFolder(tmp_path / "run").read_summary() is None
+    assert run(config(max_episodes=10), tmp_path / "run", saving=KEPT).exit_code == 0
+    assert_good_checkpoint(tmp_path / "run", 40)
+
+
+def test_a_run_that_was_solved_has_the_larger_cap_without_more_ado(tmp_path):
+    solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
+    run(config(max_episodes=1000, **solving), tmp_path / "run")
+    before = RunFolder(tmp_path / "run").read_summary()
+    assert before["episodes"] < 1000
+    outcome = run(config(max_episodes=5000, **solving), tmp_path / "run")
+    assert outcome.already_finished
+    assert RunFolder(tmp_path / "run").read_summary() == outcome.summary == before
+    run(config(max_episodes=5000, **solving), tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+    assert RunFolder(tmp_path / "run").read_config() == RunFolder(tmp_path / "whole").read_config()
+
+
+def test_a_stopped_run_that_keeps_its_checkpoint_is_resumed_as_such(path, monkeypatch, capsys):
+    with stopping_at(monkeypatch, 60):
+        assert train_by_command(FUSED, path, "--keep-checkpoint") == 143
+    assert f"bootdqn resume {path} --keep-checkpoint goes on" in capsys.readouterr().err
 
 
 def test_a_sweep_takes_its_runs_further_and_says_of_which_it_cannot(tmp_path):

@@ -93,6 +93,18 @@ def test_what_is_too_large_to_tell_is_null_and_no_mistake(recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.parametrize(("num_envs", "log_every"), [(3, 1), (4, 2), (3, 2)])
+def test_of_several_records_of_one_round_the_first_tells_how_it_acted(tmp_path, num_envs, log_every):
+    folder, _ = recorded_and_done(tmp_path / "run", num_envs=num_envs, log_every=log_every)
+    told = {}
+    for record in folder.read_metrics("update"):
+        told.setdefault(record["step"], []).append([record[name] for name in ("overruled", "evoi", "disagreement")])
+    assert max(map(len, told.values())) > 1
+    for first, *others in told.values():
+        assert None not in first
+        assert all(other == [None] * 3 for other in others)
+
+
 def test_with_one_action_there_is_nothing_to_try():
     averages = ActingAverages()
     averages.add(Acting(np.array([[[1.0], [3.0]]], np.float32), np.zeros(1, int), np.zeros(1, int)))

@@ -7,8 +7,11 @@ import torch
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.run_folder import RunFolder, read_json_object
+from bootdqn.training.provenance import arithmetic
 from bootdqn.training.session import Voice
-from reference.faults import FUSED, rounds_watched, train
+from reference.faults import AUTOGRAD, FUSED, rounds_watched, stopping_at, train
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
@@ -47,22 +50,44 @@ def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypa
     assert train(FUSED, killed).exit_code == 0
 
 
-def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exact(killed):
-    file, warned = RunFolder(killed).provenance, []
+@pytest.mark.parametrize(
+    ("began_with", "settings", "exact"),
+    [
+        ({}, FUSED, True),
+        ({"blas": ["Pentium"]}, FUSED, False),
+        ({"numpy": ["ENIAC"]}, FUSED, False),
+        ({"pytorch": "AVX9", "MKL_CBWR": "SSE2"}, FUSED, True),  # which does not learn with PyTorch
+        ({"pytorch": "AVX9"}, AUTOGRAD, False),
+        ({"MKL_CBWR": "SSE2"}, AUTOGRAD, False),
+    ],
+    ids=str,
+)
+def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exact(
+    path, monkeypatch, began_with, settings, exact
+):
+    with stopping_at(monkeypatch, 100):
+        train(settings, path)
+    file, warned = RunFolder(path).provenance, []
     began = read_json_object(file)
-    began["machine"]["arithmetic"] = {"pytorch": "AVX9", "blas": ["Pentium"]}
+    began["machine"]["arithmetic"] |= began_with
     file.write_text(json.dumps(began))
-    assert train(FUSED, killed, voice=Voice(warn=warned.append)).exit_code == 0
-    (line,) = warned
-    assert line.startswith("this run began with pytorch AVX9, blas ['Pentium'] and goes on with pytorch ")
-    assert read_json_object(file)["exact"] is False
+    assert train(settings, path, voice=Voice(warn=warned.append)).exit_code == 0
+    assert read_json_object(file)["exact"] is exact
+    assert [line.partition(" (")[0] for line in warned] == ["this run began with other instructions"] * (not exact)
+    for value in began_with.values():
+        assert exact or str(value) in warned[0]
 
 
-@pytest.mark.parametrize("machine", [None, {}, "unchanged", []])
-def test_a_run_that_goes_on_where_it_began_or_began_nobody_knows_where_is_exact(killed, machine):
+def test_kernels_of_one_kind_have_one_name(monkeypatch):
+    for name in ("Zen", "Haswell"):
+        monkeypatch.setattr("threadpoolctl.threadpool_info", lambda name=name: [{"architecture": name}, {}])
+        assert arithmetic()["blas"] == ["Haswell"]
+
+
+@pytest.mark.parametrize("machine", [None, {}, {"arithmetic": "AVX2"}, []])
+def test_a_run_that_began_nobody_knows_where_is_taken_for_exact(killed, machine):
     file, warned = RunFolder(killed).provenance, []
-    if machine != "unchanged":
-        file.write_text(json.dumps(read_json_object(file) | {"machine": machine}))
+    file.write_text(json.dumps(read_json_object(file) | {"machine": machine}))
     assert train(FUSED, killed, voice=Voice(warn=warned.append)).exit_code == 0
     assert warned == []
     assert read_json_object(file)["exact"] is True

@@ -44,7 +44,8 @@ class TrainingOptions:
         unsaved = "; NOT everything could be written" if outcome.exit_code == 1 else ""
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}{unsaved}")
         if outcome.summary["status"] == "interrupted":
-            print(f"{_resumption(config, path)} goes on", file=sys.stderr)
+            flags = ["--keep-checkpoint"] * self.saving.keep_checkpoint
+            print(f"{_resumption(config, path, *flags)} goes on", file=sys.stderr)
         return outcome.exit_code
 
 
@@ -80,6 +81,10 @@ class Resume:
     own: Flat[OwnCode] = field(default_factory=OwnCode)
     options: Flat[TrainingOptions] = field(default_factory=TrainingOptions)
 
+    def __post_init__(self) -> None:
+        if self.budget is not None and self.budget < 1:
+            raise ValueError(f"--budget must be at least 1, got {self.budget}")
+
     def execute(self) -> int:
         """Train on, and say where the results are."""
         from bootdqn.training.opened import read_run_config
@@ -90,9 +95,9 @@ class Resume:
         return self.options.train(config, self.run_dir)
 
 
-def _resumption(config: TrainConfig[Any], path: Path) -> str:
-    """Return the command that goes on with a run, with every flag for code of the user's own that it needs."""
-    words = ["bootdqn", "resume", str(path)]
+def _resumption(config: TrainConfig[Any], path: Path, *flags: str) -> str:
+    """Return the command that goes on with a run, with `flags` and every one for code of the user's own."""
+    words = ["bootdqn", "resume", str(path), *flags]
     words += ["--strategy-from", config.actor.strategy_from] if config.actor.strategy_from else []
     words += [word for module in getattr(config.env, "imports", ()) for word in ("--import", module)]
     return shlex.join(words)

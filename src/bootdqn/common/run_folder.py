@@ -47,7 +47,7 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """What a stopped run goes on from; gone when it is finished."""
+        """What a stopped run goes on from; gone when it is finished, unless it was asked to stay."""
         return self.path / "checkpoints"
 
     @property

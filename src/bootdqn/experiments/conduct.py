@@ -84,8 +84,15 @@ def runs_at_a_time(runs: list[PlannedRun], workers: int | None, tell: Callable[[
     return fitting
 
 
-def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
-    """Return the runs with what each will cost at most, found by trying a little of each kind, and all together."""
+def cost_table(runs: list[PlannedRun], out: Path, workers: int | None, *, keeps_checkpoints: bool = False) -> Table:
+    """Return the runs with what each will cost at most, found by trying a little of each kind, and all together.
+
+    Args:
+        runs: All of them.
+        out: Where they are, or will be.
+        workers: How many at a time (None: as many as this machine holds).
+        keeps_checkpoints: Whether they need their disk also when they are finished.
+    """
     todo, ended = split_done(runs, out)
     todo = longest_first(todo)
     table = Table()
@@ -113,10 +120,12 @@ def cost_table(runs: list[PlannedRun], out: Path, workers: int | None) -> Table:
             gigabytes(cost.needed.memory),
             gigabytes(cost.needed.disk),
         )
+    on_disk = len(found) if keeps_checkpoints else at_a_time
     table.caption = refusal or (
         f"at most {duration(_finishing_time([cost.seconds for cost in found], at_a_time))} with {at_a_time} at a time, "
         f"{gigabytes(_at_once((cost.needed.memory for cost in found), at_a_time))} of memory and "
-        f"{gigabytes(_at_once((cost.needed.disk for cost in found), at_a_time))} of disk for those under way"
+        f"{gigabytes(_at_once((cost.needed.disk for cost in found), on_disk))} of disk for "
+        f"{'all, which keep their checkpoints' if keeps_checkpoints else 'those under way'}"
     )
     return table
 

@@ -32,9 +32,9 @@ class ActingAverages:
             self._measure()
 
     def take(self) -> dict[str, float | None]:
-        """Return the means since the last time; null where Q-values were too large to tell."""
+        """Return the means since the last time; null where Q-values were too large to tell, or no step was taken."""
         self._measure()
-        means = {name: total / self._steps for name, total in self._sums.items()}
+        means = {name: total / self._steps if self._steps else math.nan for name, total in self._sums.items()}
         self._steps, self._sums = 0, dict.fromkeys(self._sums, 0.0)
         return {name: value if math.isfinite(value) else None for name, value in means.items()}
 

@@ -148,6 +148,10 @@ class Checkpoints:
             shutil.rmtree(self._path)
         self._segments, self._kept = {}, {}
 
+    def keep_last(self) -> None:
+        """Remove all but the newest."""
+        self._remove_what_is_not_needed(most=1)
+
     @property
     def _segments_path(self) -> Path:
         return self._path / "segments"
@@ -191,9 +195,9 @@ class Checkpoints:
                 if folder <= loaded.path:
                     self._kept[step] = {segment.digest.sha256 for segment in segments.values()}
 
-    def _remove_what_is_not_needed(self) -> None:
+    def _remove_what_is_not_needed(self, most: int = KEPT) -> None:
         """Tidy up as far as the disk lets us: what stays costs room, not the checkpoint just made."""
-        self._kept = dict(sorted(self._kept.items())[-KEPT:])
+        self._kept = dict(sorted(self._kept.items())[-most:])
         if not self._kept:
             return
         keep = {self._folder(step).name for step in self._kept} | {self._segments_path.name}

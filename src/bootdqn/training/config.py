@@ -84,7 +84,7 @@ class SavingConfig:
     checkpoint_every_steps: int | None = None
     """Also one after every so many environment steps, of all environments together."""
     keep_checkpoint: bool = False
-    """Keep the last one of a finished run: the same command with a larger budget then takes it further."""
+    """Keep the last one of a finished run, so that resume --budget, or a sweep, can take it further."""
 
     def __post_init__(self) -> None:
         minutes, steps = self.checkpoint_every_minutes, self.checkpoint_every_steps

@@ -68,7 +68,7 @@ class DeepSeaGoal:
 
     def add_round(self, round_: Round) -> None:
         """Count good and bad episodes; what several environments finish beyond the cap does not count."""
-        self._count([episode.info["bad_episode"] for episode in round_.finished])
+        self._count([bool(episode.info["bad_episode"]) for episode in round_.finished])
 
     def _count(self, bad: list[bool]) -> None:
         waiting = [*self._beyond_the_cap, *bad]

@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.run_folder import RunFolder, read_json_object
 from bootdqn.training.extensions import digests
@@ -20,6 +22,10 @@ PACKAGES = (
     *("ale-py", "opencv-python-headless"),
 )
 MAX_DIFF_CHARACTERS = 200_000
+KEEP_PYTORCH_TO = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
+"""Variables that say which instructions PyTorch's matrix products and convolutions may use."""
+SAME_KERNELS = {"Zen": "Haswell"}
+"""OpenBLAS's names for processors that it has the same kernels for."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +69,23 @@ class Provenance:
             if module in now and now[module] != digest
         ]
 
-    def changes_of_arithmetic(self) -> list[str]:
-        """Return a line if this processor's libraries add numbers up otherwise than where the run began."""
+    def changes_of_arithmetic(self, *, compiled: bool) -> list[str]:
+        """Return a line if the libraries that this run uses add numbers up otherwise than where it began.
+
+        Args:
+            compiled: Whether it learns with the compiled kernel, and so without PyTorch.
+        """
         machine, now = self.known.get("machine"), arithmetic()
-        before = machine.get("arithmetic", now) if isinstance(machine, dict) else now
-        if before == now:
+        before = machine.get("arithmetic") if isinstance(machine, dict) else None
+        if not isinstance(before, dict):
             return []
+        used = [name for name in sorted({*before, *now}) if not compiled or name in ("blas", "numpy")]
+        if all(before.get(name) == now.get(name) for name in used):
+            return []
+        then, here = (", ".join(f"{name} {found.get(name)}" for name in used) for found in (before, now))
         return [
-            f"this run began with {_said(before)} and goes on with {_said(now)}, which may round differently, so it is "
-            "no longer exact; docs/reliability.md says how to have the former on a newer processor"
+            f"this run began with other instructions ({then}) than it goes on with ({here}), which may round "
+            "differently, so it is no longer exact; docs/reliability.md says how to ask for the former"
         ]
 
     def note_resumption(self, step: int, threads: int, not_exact: list[str]) -> None:
@@ -137,20 +151,29 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def arithmetic() -> dict[str, Any]:
-    """Return which instructions the libraries of this process use for this processor.
+    """Return which instructions the libraries of this process use: with wider ones sums have other last bits.
 
-    With wider ones they add in another order, and the last bits of a sum are others.
+    PyTorch's matrix products do not tell theirs, only what they were asked to keep to.
     """
     import torch
     from threadpoolctl import threadpool_info
 
     blas = {library["architecture"] for library in threadpool_info() if library.get("architecture")}
-    return {"pytorch": torch.backends.cpu.get_cpu_capability(), "blas": sorted(blas)}
+    asked = {name: os.environ[name] for name in KEEP_PYTORCH_TO if name in os.environ}
+    return {
+        "blas": sorted({SAME_KERNELS.get(name, name) for name in blas}),
+        "numpy": _numpy_instructions(),
+        "pytorch": torch.backends.cpu.get_cpu_capability(),
+    } | asked
 
 
-def _said(found: Any) -> str:
-    """Return what `arithmetic` found, or what a file claims that it did, in words."""
-    return ", ".join(f"{name} {value}" for name, value in found.items()) if isinstance(found, dict) else str(found)
+def _numpy_instructions() -> list[str]:
+    """Return those that NumPy uses for functions which it has in several forms."""
+    introspect = getattr(np.lib, "introspect", None)  # not in the oldest NumPy that will do
+    if introspect is None:
+        return []
+    found = introspect.opt_func_info(func_name="^(exp|log|log1p)$", signature="float32")
+    return sorted({form["current"] for forms in found.values() for form in forms.values()})
 
 
 def _processor() -> str:

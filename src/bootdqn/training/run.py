@@ -3,12 +3,13 @@
 import itertools
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bootdqn.agent.build import precision_advice
+from bootdqn.agent.tabular_learner import TabularLearner
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.lock import locked
@@ -79,6 +80,8 @@ def run(
         folder.path.mkdir(parents=True, exist_ok=True)
         with locked(folder.lock) as lock:
             finished = finished_summary(folder, config, restart=restart)  # another process may have come first
+            if finished is None and not restart:
+                finished = _with_a_larger_cap(folder, config)
             if finished is not None:
                 return RunOutcome(finished, 0, already_finished=True)
             checkpoints = Checkpoints(folder.checkpoints)
@@ -87,15 +90,16 @@ def run(
             sinks = _open_sinks(config, folder, loaded, origin.identity, tensorboard=tensorboard, wandb=wandb)
             if loaded is None:
                 _begin(folder, checkpoints, config, origin)
-            folder.summary.unlink(missing_ok=True)
-            if is_further(folder.read_config(), to_flat(config)):
-                write_json_atomically(folder.config, to_flat(config))  # not before its summary of less is gone
             session = Session(
                 config, folder, parts, lock, saving=saving or SavingConfig(), checkpoints=checkpoints, loaded=loaded,
                 sinks=sinks, voice=voice, stop=stop,
             )  # fmt: skip
+            folder.summary.unlink(missing_ok=True)  # not before the run is back where it was
+            if is_further(folder.read_config(), to_flat(config)):
+                write_json_atomically(folder.config, to_flat(config))  # not before its summary of less is gone
             if loaded is not None:
-                _tell_resumption(origin, config, loaded, session.not_exact, voice)
+                not_exact = [*session.not_exact, *_changes_since(origin, parts)]
+                _tell_resumption(origin, config, loaded, not_exact, voice)
             return RunOutcome(*session.train())
 
 
@@ -141,12 +145,17 @@ def _open_sinks(
     return sinks
 
 
+def _changes_since(origin: Provenance, parts: Parts) -> list[str]:
+    """Return a line for each thing that is no longer what it was when the run began, and its numbers depend on."""
+    compiled = isinstance(parts.learner, TabularLearner)
+    return [*origin.changes_of_own_code(), *origin.changes_of_arithmetic(compiled=compiled)]
+
+
 def _tell_resumption(
-    origin: Provenance, config: TrainConfig[Any], loaded: Loaded, not_restored: list[str], voice: Voice
+    origin: Provenance, config: TrainConfig[Any], loaded: Loaded, not_exact: list[str], voice: Voice
 ) -> None:
     """Say, and write down, where the run goes on, and whether it can do so exactly."""
     voice.announce(f"going on from step {loaded.step:,}")
-    not_exact = [*not_restored, *origin.changes_of_own_code(), *origin.changes_of_arithmetic()]
     origin.note_resumption(loaded.step, config.run.threads, not_exact)
     for problem in not_exact:
         voice.warn(problem)
@@ -158,17 +167,12 @@ def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path
     words = re.findall(r"[a-z0-9.]+", f"{config.env.label} {config.actor.strategy}".lower())
     name = "-".join([config.env.kind, *words, f"seed{config.run.seed}"])
     for candidate in itertools.chain([root / name], (root / f"{name}-{count}" for count in itertools.count(2))):
-        if not candidate.exists() or _holds(RunFolder(candidate), config):
+        folder = RunFolder(candidate)
+        if not candidate.exists() or (
+            folder.config.exists() and not differences(folder.read_config(), to_flat(config))
+        ):
             return candidate
     raise AssertionError("there is always a next number")
-
-
-def _holds(folder: RunFolder, config: TrainConfig[Any]) -> bool:
-    """Return whether `folder` has this run, or the beginning of it and a checkpoint to go on from."""
-    if not folder.config.exists():
-        return False
-    there, here = folder.read_config(), to_flat(config)
-    return not differences(there, here) or (is_further(there, here) and Checkpoints(folder.checkpoints).exist())
 
 
 def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bool = False) -> dict[str, Any] | None:
@@ -194,16 +198,35 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
             raise DamagedFileError(f"{error}; --restart begins the run again") from error
         if summary is None or summary.get("status") != "finished":
             return None
-        if further and not Checkpoints(folder.checkpoints).exist():
+        if further and not _ends_before_its_cap(there, summary) and not Checkpoints(folder.checkpoints).exist():
             ((budget, (before, after)),) = different.items()
             raise UsageError(
-                f"{folder.path} is finished after {budget} {before:,}, and no checkpoint of it was kept (that is what "
-                f"--keep-checkpoint is for): choose another folder for {after:,}, or --restart to begin again there"
+                f"{folder.path} is finished ({budget} {before:,}) and cannot be taken further, to {after:,}: only "
+                "--keep-checkpoint would have kept what to go on from; choose another folder, or remove this one"
             )
         return None if further else summary
     if folder.path.exists() and (not folder.path.is_dir() or any(not _is_ours(p) for p in folder.path.iterdir())):
         raise UsageError(f"{folder.path} exists and is not a run folder; choose another folder")
     return None
+
+
+def _ends_before_its_cap(config: Mapping[str, Any], summary: Mapping[str, Any]) -> bool:
+    """Return whether a finished run was over before its budget was: solved DeepSea is."""
+    solved = summary.get("solved_at") is not None and summary.get("solved_at_strict") is not None
+    return bool(config.get("stop_when_solved") and solved and summary["episodes"] < config["max_episodes"])
+
+
+def _with_a_larger_cap(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, Any] | None:
+    """Return the summary of a finished run that a larger cap changes nothing of, and give it that cap; else None."""
+    summary = folder.read_summary() if folder.config.exists() else None
+    if summary is None or summary.get("status") != "finished":
+        return None
+    there = folder.read_config()
+    if not is_further(there, to_flat(config)) or not _ends_before_its_cap(there, summary):
+        return None
+    write_json_atomically(folder.config, to_flat(config))
+    Checkpoints(folder.checkpoints).remove()
+    return summary
 
 
 def _find_checkpoint(folder: RunFolder, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Loaded | None:

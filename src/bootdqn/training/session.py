@@ -202,14 +202,15 @@ class Session:
         self._timing.write({"seconds": round(self._clock.seconds, 3), "step": step})
         written = self._try_to_write(self._save_weights)
         written &= self._try_to_write(lambda: run.records.flush(sync=True))
-        self._try_to_write(self._timing.flush)
         if done:
             if self._keeps_checkpoint:
                 self._save()
+                written &= not self._saver.failed
+            self._try_to_write(self._timing.flush)
             summary = self._summary(status="finished", state_sha256=digest(get_state(run), self._parts))
             written = written and self._write_summary(summary)  # or the next start takes an unwritten run for finished
-            if written and not self._keeps_checkpoint:
-                self._try_to_write(self._checkpoints.remove)
+            if written:
+                self._try_to_write(self._checkpoints.keep_last if self._keeps_checkpoint else self._checkpoints.remove)
             return summary, 0 if written else 1
         self._save()
         self._try_to_write(self._timing.flush)
