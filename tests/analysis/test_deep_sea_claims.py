@@ -138,6 +138,22 @@ def of_all(size, gain, greedy, ucb, cap=1000):
     return [one for name, episodes in named.items() for one in solved(name, size, episodes, cap)]
 
 
+def test_it_takes_all_the_baselines_and_seeds_that_are_enough():
+    assert race(gain=around(100), greedy=NONE_SOLVED)[0] == OPEN, "UCB was not run"
+    assert race(gain=[100, 101], greedy=[None] * 2, ucb=[None] * 2)[0] == OPEN
+    assert verdicts(Evidence.among([], []))[GAIN_IN_DEEP_SEA]["here"] == OPEN
+
+
+def test_the_largest_size_that_has_enough_seeds_decides():
+    few_at_30, many_at_10 = of_all(30, [None] * 2, [50] * 2, [50] * 2), of_all(10, around(500), around(50), around(50))
+    found = verdicts(Evidence.among(few_at_30 + many_at_10 + of_all(20, around(100), NONE_SOLVED, NONE_SOLVED), []))
+    assert found[GAIN_IN_DEEP_SEA]["here"] == SUPPORTED
+    assert found[GAIN_IN_DEEP_SEA][SAYS].startswith("N = 20, cap 1,000")
+    larger_cap = of_all(30, [None] * 2, [50] * 2, [50] * 2, cap=5000)
+    found = verdicts(Evidence.among(larger_cap + of_all(20, [100] * 2, [None] * 2, [None] * 2), []))
+    assert found[GAIN_IN_DEEP_SEA][SAYS].startswith("N = 30, cap 5,000"), "none has enough"
+
+
 def test_smaller_grids_are_told_each_by_itself_and_do_not_decide():
     ahead = of_all(20, around(100), around(500), NONE_SOLVED)
     behind, level = of_all(10, around(500), around(100), around(100)), of_all(5, *[around(100)] * 3)

@@ -6,7 +6,6 @@ import html
 import json
 import os
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +24,6 @@ from bootdqn.analysis.atari import (
 )
 from bootdqn.analysis.atari_heads import runtime
 from bootdqn.analysis.claims import CLAIMS
-from bootdqn.analysis.deep_sea import Result
 from bootdqn.analysis.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
@@ -51,8 +49,8 @@ def played_below(root):
     return read_played(runs)[0]
 
 
-def verdicts(deep_sea=(), atari=()):
-    return all_verdicts(Evidence(list(deep_sea), list(atari), list(atari)))
+def verdicts(atari):
+    return all_verdicts(Evidence([], atari, atari))
 
 
 @pytest.fixture(scope="module")
@@ -117,39 +115,6 @@ def test_runtime_and_diversity_stand_beside_the_papers(tmp_path):
     assert (row["count variance"], row["paper"]) == ("1.25", "1.43")
 
 
-def deep_sea_results(seeds, **solved):
-    names = {"evoi": "evoi:reduce=sum"}
-    return [
-        Result(Variant(names.get(name, name)), 20, seed, 1000, value and value + seed, value and value + seed)
-        for name, value in solved.items()
-        for seed in range(seeds)
-    ]
-
-
-def test_a_claim_about_deep_sea_is_supported_only_where_a_test_tells_them_apart():
-    claim = "Gain beats the baselines on DeepSea."
-    assert verdicts(deep_sea_results(5, gain=100, greedy=None, ucb=None))[claim]["here"] == SUPPORTED
-    assert verdicts(deep_sea_results(2, gain=100, greedy=None, ucb=None))[claim]["here"] == OPEN
-    assert verdicts(deep_sea_results(5, gain=100, greedy=101, ucb=None))[claim]["here"] == OPEN
-    assert verdicts(deep_sea_results(5, gain=500, greedy=100, ucb=100))[claim]["here"] == CONTRADICTED
-    assert verdicts(deep_sea_results(5, gain=100, greedy=None))[claim]["here"] == OPEN
-    assert verdicts()[claim]["here"] == OPEN
-
-
-def test_a_claim_about_deep_sea_is_judged_at_the_largest_size_that_has_enough_seeds():
-    claim, decided = "Gain beats the baselines on DeepSea.", {"gain": 100, "greedy": None, "ucb": None}
-    few_at_30 = [replace(one, size=30) for one in deep_sea_results(2, gain=None, greedy=50, ucb=50)]
-    many_at_10 = [replace(one, size=10) for one in deep_sea_results(5, gain=500, greedy=50, ucb=50)]
-    found = verdicts(few_at_30 + deep_sea_results(5, **decided) + many_at_10)[claim]
-    assert found["here"] == SUPPORTED
-    assert found["what these runs say"].startswith("N = 20, cap 1,000")
-    larger_cap = [replace(one, cap=5000) for one in few_at_30]
-    assert verdicts(larger_cap + deep_sea_results(5, **decided))[claim]["here"] == SUPPORTED
-    assert verdicts(larger_cap + deep_sea_results(2, **decided))[claim]["what these runs say"].startswith(
-        "N = 30, cap 5,"
-    )
-
-
 def test_a_claim_about_atari_stays_open_on_less_than_the_papers_budget(tmp_path):
     write_study(tmp_path / "small", seeds=3, evaluations=10)
     write_study(tmp_path / "large", seeds=3, evaluations=10, every=20_000_000)
@@ -160,12 +125,12 @@ def test_a_claim_about_atari_stays_open_on_less_than_the_papers_budget(tmp_path)
     claim = "EVOI has the best maximal score in four of six games."
     for size, expected in (("small", OPEN), ("large", SUPPORTED)):
         played = [run for run in played_below(tmp_path / size) if run.num_heads == 10]
-        row = verdicts(atari=played)[claim]
+        row = verdicts(played)[claim]
         assert row["here"] == expected
         assert "EVOI is best in 6 of 6 games" in row["what these runs say"]
     assert (
         "10M frames, the paper 3 of 200M"
-        in verdicts(atari=[run for run in played_below(tmp_path / "small") if run.num_heads == 10])[claim][
+        in verdicts([run for run in played_below(tmp_path / "small") if run.num_heads == 10])[claim][
             "what these runs say"
         ]
     )
