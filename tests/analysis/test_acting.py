@@ -110,6 +110,12 @@ def test_records_that_do_not_tell_it_have_no_line(tmp_path):
     assert figure_names(tmp_path) == []
 
 
+def test_an_atari_run_is_drawn_as_far_as_it_has_come(tmp_path):
+    write_atari(tmp_path / "run", status="interrupted")
+    add_records(tmp_path / "run", update(10), update(20))
+    assert list(courses(tmp_path)) == ["Hero"]
+
+
 def test_what_was_too_large_to_tell_is_a_gap(tmp_path):
     write_gym(tmp_path / "run")
     add_records(tmp_path / "run", update(10), update(20, disagreement=None), update(30))

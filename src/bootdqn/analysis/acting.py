@@ -35,7 +35,7 @@ class Course:
 
 
 def courses_by_task(runs: Iterable[Run]) -> dict[str, list[Course]]:
-    """Return the courses of all finished runs that recorded them, by what was to be learnt.
+    """Return the courses of all runs that recorded them, by what was to be learnt: finished ones, and Atari's anyway.
 
     Records that are damaged, or were made before there was any of this, have no course.
     """
@@ -50,7 +50,7 @@ def courses_by_task(runs: Iterable[Run]) -> dict[str, list[Course]]:
 
 def _courses(runs: Iterable[Run]) -> Iterator[Course]:
     for run in runs:
-        if run.status != "finished" or shortfall(run):
+        if (run.status != "finished" and run.kind != "atari") or shortfall(run):  # as runs count for other figures
             continue
         try:
             course = _course(run)
