@@ -42,7 +42,7 @@ from bootdqn.analysis.tables import Table
 from bootdqn.analysis.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
 from bootdqn.common.algorithms import on_atari
 from bootdqn.common.run_folder import RunFolder
-from bootdqn.common.variants import Variant
+from bootdqn.common.variants import Variant, label
 from bootdqn.training.config import default_settings
 from bootdqn.training.display import duration
 
@@ -90,9 +90,15 @@ def measured_ensembles(folder: str) -> list[Measured]:
     return [Measured(**row) for row in rows]
 
 
+def kept_acting(folder: str) -> list[dict[str, Any]]:
+    """Return what `acting.py` kept of each run."""
+    found: list[dict[str, Any]] = json.loads((RESULTS / folder / "deep-sea.json").read_text(encoding="utf-8"))
+    return found
+
+
 def courses(folder: str) -> list[Course]:
     """Return how the agents that `acting.py` kept have acted."""
-    rows = json.loads((RESULTS / folder / "deep-sea.json").read_text(encoding="utf-8"))
+    rows = kept_acting(folder)
     return [
         Course(
             task="DeepSea, N = 30",
@@ -196,6 +202,7 @@ def block(found: re.Match[str]) -> str:
         "answer": lambda name: deep_sea_answer(deep_sea_results(name)),
         "count": count,
         "table": lambda name: solved_table(name).to_markdown(),
+        "disagreement": lambda name: disagreement_table(name).to_markdown(),
         "later-seeds": lambda name: later_seeds(name).to_markdown(),
         "score": score,
         "evaluations": lambda name: evaluations(atari_runs(name)).to_markdown(),
@@ -244,6 +251,25 @@ def later_seeds(folder: str) -> Table:
         rows.append((str(size), *told, ahead if chance < LEVEL else "neither", said_chance(chance)))
     columns = ("N", "Gain: episodes (solved)", "EVOI: episodes (solved)", "told to be quicker", "rank test")
     return Table("later-seeds", "Seeds decided on together", columns, rows, text_columns=("told to be quicker",))
+
+
+def disagreement_table(folder: str) -> Table:
+    """Return how far heads were apart at first, at their closest and in the end, on average over runs."""
+    groups: dict[tuple[str, str], list[dict[str, list[float]]]] = {}
+    for row in kept_acting(folder):
+        solved = "no" if row["solved_at_strict"] is None else "yes"
+        groups.setdefault((label(Variant(row["strategy"])), solved), []).append(row["means"])
+    rows = []
+    for (name, solved), runs in groups.items():
+        apart = [run["disagreement"] for run in runs]
+        closest = [values.index(min(values)) for values in apart]
+        overruled = [run["overruled"][at] for run, at in zip(runs, closest, strict=True)]
+        told = [mean(values[0] for values in apart), mean(map(min, apart)), mean(values[-1] for values in apart)]
+        rows.append(
+            (name, solved, str(len(runs)), *(f"{value:.4f}" for value in told), f"{100 * mean(overruled):.0f} %")
+        )
+    columns = ("algorithm", "solved", "runs", "at first", "at their closest", "in the end", "overruled at the closest")
+    return Table("disagreement", "Disagreement", columns, rows, text_columns=("algorithm",))
 
 
 def score(folder: str) -> str:
