@@ -36,7 +36,9 @@ def newest_step(path):
 def is_writing(path):
     """Return whether a checkpoint, or a segment for one, is half written."""
     folder = RunFolder(path).checkpoints
-    return any(path.suffix == ".part" for place in (folder, folder / "segments") for path in place.iterdir())
+    with contextlib.suppress(FileNotFoundError):  # a run at its end removes them
+        return any(path.suffix == ".part" for place in (folder, folder / "segments") for path in place.iterdir())
+    return False
 
 
 def freeze(process):

@@ -80,8 +80,18 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
 
 def test_kernels_of_one_kind_have_one_name(monkeypatch):
     for name in ("Zen", "Haswell"):
-        monkeypatch.setattr("threadpoolctl.threadpool_info", lambda name=name: [{"architecture": name}, {}])
+        found = [{"architecture": name, "filepath": "lib/libopenblas.so"}, {"filepath": "lib/libgomp.so"}]
+        monkeypatch.setattr("threadpoolctl.threadpool_info", lambda found=found: found)
         assert arithmetic()["blas"] == ["Haswell"]
+
+
+def test_a_library_that_another_package_has_loaded_does_not_count(monkeypatch):
+    found = [
+        {"architecture": "SkylakeX", "filepath": "site-packages/scipy.libs/libscipy_openblas.so"},
+        {"architecture": "Prescott", "filepath": "site-packages/of_another.libs/libopenblas.so"},
+    ]
+    monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: found)
+    assert arithmetic()["blas"] == ["SkylakeX"]
 
 
 @pytest.mark.parametrize("machine", [None, {}, {"arithmetic": "AVX2"}, []])

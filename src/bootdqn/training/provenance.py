@@ -158,7 +158,9 @@ def arithmetic() -> dict[str, Any]:
     import torch
     from threadpoolctl import threadpool_info
 
-    blas = {library["architecture"] for library in threadpool_info() if library.get("architecture")}
+    libraries = [library for library in threadpool_info() if library.get("architecture")]
+    ours = [library for library in libraries if Path(library["filepath"]).parent.name in ("numpy.libs", "scipy.libs")]
+    blas = {library["architecture"] for library in ours or libraries}  # other packages may have loaded theirs
     asked = {name: os.environ[name] for name in KEEP_PYTORCH_TO if name in os.environ}
     return {
         "blas": sorted({SAME_KERNELS.get(name, name) for name in blas}),
