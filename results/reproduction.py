@@ -249,8 +249,8 @@ def later_seeds(folder: str) -> Table:
         ahead = "EVOI" if fewer else "Gain"
         told = [f"{episodes_said(cell)} ({cell.solved}/{len(cell.results)})" for cell in (gain, evoi)]
         rows.append((str(size), *told, ahead if chance < LEVEL else "neither", said_chance(chance)))
-    columns = ("N", "Gain: episodes (solved)", "EVOI: episodes (solved)", "told to be quicker", "rank test")
-    return Table("later-seeds", "Seeds decided on together", columns, rows, text_columns=("told to be quicker",))
+    columns = ("N", "Gain: episodes (solved)", "EVOI: episodes (solved)", "quicker by the test", "rank test")
+    return Table("later-seeds", "Seeds decided on together", columns, rows, text_columns=("quicker by the test",))
 
 
 def disagreement_table(folder: str) -> Table:
