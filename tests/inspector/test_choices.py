@@ -40,7 +40,7 @@ def test_the_numbers_shown_are_those_of_the_formulas_on_the_recorded_values(deep
         chosen = [int(bootdqn.parse_strategy(one).select(q, head)) for one in own]
         played = [step.action] if strategy in ("ids", "vote:rule=borda") else []
         assert list(shown["choices"]) == [*chosen, int(bootdqn.vote(q)), *played]
-        assert shown["disagreement"] == pytest.approx(entropy(np.bincount(q.argmax(axis=1))), abs=10**-DIGITS)
+        assert shown["vote_entropy"] == pytest.approx(entropy(np.bincount(q.argmax(axis=1))), abs=10**-DIGITS)
         alone = q.mean(axis=0) if name in ("ucb", "ids", "vote") else q[head]
         assert (shown["flip"] is not None) == (shown["action"] != int(np.argmax(alone)))
         assert np.allclose(shown["scores"], bootdqn.parse_strategy(strategy).scores(q, head), rtol=1e-5, atol=0)

@@ -118,7 +118,7 @@ function drawGrid(parent, size, colour, mark) {
 
 function drawFacts(step) {
   const rows = [["step", `${now}`], ["episode", `${step.episode + 1}`], ...(data.followsHead ? [["active head", `${step.head}`]] : [["active head", "none"], ["head of the bars", `${step.head}`]]), ["action", step.names[step.action]],
-    ["reward", number(step.reward)], ["largest EVOI", number(Math.max(...step.evoi))], ["disagreement", `${number(step.disagreement)} nats`]];
+    ["reward", number(step.reward)], ["largest EVOI", number(Math.max(...step.evoi))], ["vote entropy", `${number(step.vote_entropy)} nats`]];
   data.methods.forEach((method, m) => rows.push([`${SHAPES[m]} ${method.name}`, step.names[step.choices[m]]]));
   byId("facts").replaceChildren(...rows.map(([name, value]) => {
     const row = document.createElement("tr");
@@ -132,7 +132,7 @@ const at = (i) => TIMELINE.left + (TIMELINE.width - TIMELINE.left - 6) * (steps.
 
 function drawTimeline() {
   const svg = picture(byId("timeline"), TIMELINE.width, TIMELINE.height);
-  const series = [["value", (s) => s.value, data.colours.greedy], ["largest EVOI", (s) => Math.max(...s.evoi), data.colours.evoi], ["disagreement", (s) => s.disagreement, data.colours.gain]];
+  const series = [["value", (s) => s.value, data.colours.greedy], ["largest EVOI", (s) => Math.max(...s.evoi), data.colours.evoi], ["vote entropy", (s) => s.vote_entropy, data.colours.gain]];
   const shown = new Set(shownBy(filter));
   series.forEach(([label, of, colour], row) => {
     const values = steps.map(of), low = Math.min(...values), high = Math.max(...values), base = 30 + 32 * row;

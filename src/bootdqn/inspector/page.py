@@ -89,7 +89,7 @@ def _step(recording: Recording, step: Step) -> dict[str, Any]:
         "action": step.action,
         "reward": step.reward,
         "value": round(float(found.mean.max()), DIGITS),
-        "disagreement": round(found.disagreement, DIGITS),
+        "vote_entropy": round(found.vote_entropy, DIGITS),
         "flip": flip_sentence(recording, step) if recording.flip(step) else None,
         "names": step.names,
         "cell": step.cell,

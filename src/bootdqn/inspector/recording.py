@@ -81,7 +81,7 @@ class Opinions:
     """(A,): the ensemble's mean."""
     choices: tuple[int, ...]
     """What each of `METHODS` would do."""
-    disagreement: float
+    vote_entropy: float
     """Entropy of the votes, in nats."""
 
 
@@ -167,7 +167,7 @@ def opinions(q: Array, head: int, compared: Compared) -> Opinions:
         evoi=compared.evoi.bonus(q),
         mean=q.mean(axis=0),
         choices=(*choices, int(vote(q))),
-        disagreement=float(vote_diversity(q).vote_entropy),
+        vote_entropy=float(vote_diversity(q).vote_entropy),
     )
 
 
