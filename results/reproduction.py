@@ -101,6 +101,7 @@ def courses(folder: str) -> list[Course]:
     rows = kept_acting(folder)
     return [
         Course(
+            kind="deep-sea",
             task="DeepSea, N = 30",
             size=30,
             variant=Variant(row["strategy"]),

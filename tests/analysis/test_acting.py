@@ -77,6 +77,14 @@ def test_many_records_are_smoothed(tmp_path):
     np.testing.assert_allclose(drawn[20:], [values[n - 3 : n + 1].mean() for n in range(20, 40)])
 
 
+@pytest.mark.parametrize(("write", "label"), [(write_atari, "BootDQN-EVOI"), (write_gym, "BootDQN-EVOI (mean)")])
+def test_evoi_is_called_what_the_paper_calls_it_there(tmp_path, write, label):
+    write(tmp_path / "run", strategy="evoi")
+    add_records(tmp_path / "run", update(10), update(20))
+    (found,) = courses(tmp_path).values()
+    assert [text.get_text() for text in acting(found).legends[0].get_texts()] == [label]
+
+
 def test_tasks_are_drawn_apart_and_of_deep_sea_only_the_largest_grid(tmp_path):
     for size in (5, 12, 8):
         write_deep_sea(tmp_path / f"sea-{size}", size=size)

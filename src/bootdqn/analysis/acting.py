@@ -23,6 +23,8 @@ FEWEST_RECORDS = 2
 class Course:
     """One run's acting, a window of training after another."""
 
+    kind: str
+    """The environment's kind."""
     task: str
     """What was to be learnt."""
     size: int
@@ -64,6 +66,7 @@ def _course(run: Run) -> Course:
     records = [record for record in run.folder.read_metrics("update") if all(name in record for name in MEASURES)]
     size = whole_number(run.config, "size") if run.kind == "deep-sea" else 0
     return Course(
+        kind=run.kind,
         task=f"DeepSea, N = {size}" if size else task_of(run),
         size=size,
         variant=run.variant,

@@ -11,6 +11,7 @@ from bootdqn.analysis.acting import MEASURES, Course
 from bootdqn.analysis.figures import FEW_POINTS, STYLE, legend_below
 from bootdqn.analysis.looks import looks
 from bootdqn.analysis.statistics import smoothed
+from bootdqn.common.algorithms import algorithm, on_atari
 
 ACTING_CAPTION = (
     "Left: how often the action was not the one that the active head values most, because the strategy, or chance, had "
@@ -28,8 +29,9 @@ def acting(courses: Sequence[Course]) -> Figure:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.5, 3.6), layout="constrained")
         lines, ends = {}, [course.steps[-1] for course in courses]
+        shown = looks([course.variant for course in courses], on_atari if courses[0].kind == "atari" else algorithm)
         for axes, (measure, title) in zip(figure.subplots(1, len(MEASURES)), MEASURES.items(), strict=True):
-            for variant, look in looks(course.variant for course in courses).items():
+            for variant, look in shown.items():
                 for course in (one for one in courses if one.variant == variant):
                     marker = look.marker if len(course.steps) <= FEW_POINTS else None
                     values = course.means[measure]
