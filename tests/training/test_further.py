@@ -181,6 +181,13 @@ def test_a_run_that_was_solved_has_the_larger_cap_without_more_ado(tmp_path):
     assert RunFolder(tmp_path / "run").read_config() == RunFolder(tmp_path / "whole").read_config()
 
 
+def test_a_solved_run_with_a_larger_cap_keeps_the_checkpoint_it_was_asked_to_keep(tmp_path):
+    solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
+    run(config(max_episodes=1000, **solving), tmp_path / "run", saving=KEPT)
+    assert run(config(max_episodes=5000, **solving), tmp_path / "run", saving=KEPT).already_finished
+    assert_good_checkpoint(tmp_path / "run", RunFolder(tmp_path / "run").read_summary()["steps"])
+
+
 def test_a_stopped_run_that_keeps_its_checkpoint_is_resumed_as_such(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 60):
         assert train_by_command(FUSED, path, "--keep-checkpoint") == 143

@@ -225,7 +225,6 @@ def _with_a_larger_cap(folder: RunFolder, config: TrainConfig[Any]) -> dict[str,
     if not is_further(there, to_flat(config)) or not _ends_before_its_cap(there, summary):
         return None
     write_json_atomically(folder.config, to_flat(config))
-    Checkpoints(folder.checkpoints).remove()
     return summary
 
 
