@@ -1,13 +1,14 @@
 """Putting a run together again: what is wrong with the machine is not blamed on the checkpoint."""
 
 import json
+import re
 
 import pytest
 import torch
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.run_folder import RunFolder, read_json_object
-from bootdqn.training.provenance import arithmetic
+from bootdqn.training.provenance import Provenance, arithmetic
 from bootdqn.training.session import Voice
 from reference.faults import AUTOGRAD, FUSED, rounds_watched, stopping_at, train
 
@@ -107,4 +108,18 @@ def test_a_run_goes_on_without_the_file_about_its_beginning(killed):
     file = RunFolder(killed).provenance
     file.unlink()
     assert train(FUSED, killed).exit_code == 0
-    assert list(read_json_object(file)) == ["exact", "resumed"]
+    assert list(read_json_object(file)) == ["id", "exact", "resumed"]
+
+
+def test_a_run_has_its_id_for_life_however_its_directory_is_renamed(killed):
+    identity = Provenance.read(RunFolder(killed)).identity
+    renamed = killed.rename(killed.with_name("renamed"))
+    assert train(FUSED, renamed).exit_code == 0
+    assert Provenance.read(RunFolder(renamed)).identity == identity
+
+
+@pytest.mark.parametrize("written", [None, 7, "", "../../elsewhere", "g" * 16, "a" * 17])
+def test_an_id_that_no_run_can_have_is_replaced(killed, written):
+    file = RunFolder(killed).provenance
+    file.write_text(json.dumps(read_json_object(file) | {"id": written}))
+    assert re.fullmatch("[0-9a-f]{16}", Provenance.read(RunFolder(killed)).identity)

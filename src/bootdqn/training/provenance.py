@@ -1,8 +1,9 @@
 """Where a run's numbers come from: versions, source, arguments, machine."""
 
-import hashlib
 import os
 import platform
+import re
+import secrets
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ KEEP_PYTORCH_TO = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 """Variables that say which instructions PyTorch's matrix products and convolutions may use."""
 SAME_KERNELS = {"Zen": "Haswell"}
 """OpenBLAS's names for processors that it has the same kernels for."""
+_ID = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,12 @@ class Provenance:
 
     folder: RunFolder
     known: dict[str, Any]
-    """What `provenance.json` holds, or will hold; nothing where somebody has removed it."""
+    """What `provenance.json` holds, or will hold: an id at least, where somebody has removed the file."""
 
     @classmethod
     def begin(cls, folder: RunFolder, threads: int, environment: dict[str, Any]) -> "Provenance":
         """Return that of a run which begins in this process; nothing is written yet."""
-        return cls(folder, provenance(threads) | {"environment": environment})
+        return cls(folder, {"id": _new_id()} | provenance(threads) | {"environment": environment})
 
     @classmethod
     def read(cls, folder: RunFolder) -> "Provenance":
@@ -48,13 +50,13 @@ class Provenance:
         Raises:
             DamagedFileError: The file is there and cannot be read.
         """
-        return cls(folder, read_json_object(folder.provenance) if folder.provenance.exists() else {})
+        known = read_json_object(folder.provenance) if folder.provenance.exists() else {}
+        return cls(folder, known if _ID.fullmatch(str(known.get("id"))) else known | {"id": _new_id()})
 
     @property
     def identity(self) -> str:
-        """What stands for the run, from its first start on, wherever its folder is moved to."""
-        text = f"{self.folder.path.name} {self.known.get('started', '')}"
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """The run's id: drawn when it began, and its own wherever its directory is moved or however it is renamed."""
+        return str(self.known["id"])
 
     def write(self) -> None:
         """Write it into the folder."""
@@ -115,6 +117,10 @@ def provenance(threads: int) -> dict[str, Any]:
         },
         "threads": threads,
     }
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)
 
 
 def _version(package: str) -> str | None:
