@@ -42,7 +42,7 @@ def gain(q: Array) -> Array:
     best_value = xp.max(mean, axis=-1, keepdims=True)
     second_value = xp.max(xp.where(is_best, -xp.inf, mean), axis=-1, keepdims=True)
     is_best = is_best[..., None, :]
-    higher = xp.where(is_best, second_value[..., None, :], q)  # the best may be undervalued, another one overvalued
+    higher = xp.where(is_best, second_value[..., None, :], q)  # minus lower: m2 - q[k, a1], q[k, a] - m(a1)
     lower = xp.where(is_best, q, best_value[..., None, :])
     return xp.clip(higher - lower, 0, None)
 

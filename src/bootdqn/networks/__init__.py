@@ -1,1 +1,1 @@
-"""Ensembles of Q-networks whose heads are computed side by side, without a loop over heads."""
+"""Ensembles of Q-networks whose heads are computed side by side, in one call a layer."""
