@@ -39,7 +39,7 @@ def test_the_lines_of_a_run_are_its_records(tmp_path):
     small = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
     run(from_flat(small | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run")
     records = list(RunFolder(tmp_path / "run").read_metrics("update"))
-    assert len(records) == 6
+    assert len(records) == 10
     (found,) = courses(tmp_path).values()
     panels = acting(found).axes
     assert [axes.get_title() for axes in panels] == list(MEASURES.values())
@@ -130,6 +130,13 @@ def test_what_was_too_large_to_tell_is_a_gap(tmp_path):
     (found,) = courses(tmp_path).values()
     np.testing.assert_array_equal(found[0].means["disagreement"], [2.0, np.nan, 2.0])
     acting(found).savefig(tmp_path / "drawn.png")
+
+
+def test_a_record_before_which_no_step_was_taken_is_passed_over(tmp_path):
+    write_gym(tmp_path / "run")
+    add_records(tmp_path / "run", update(10), update(10, None, None, None), update(20))
+    (found,) = courses(tmp_path).values()
+    np.testing.assert_array_equal(found[0].steps, [10, 20])
 
 
 @pytest.mark.parametrize("value", [0.0, None])

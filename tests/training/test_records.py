@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reference.exploration as reference
 from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.averages import ActingAverages
+from bootdqn.training.averages import ActingAverages, is_record_due
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.loop import Acting, make_parts, train
 from bootdqn.training.run import run
@@ -30,8 +30,21 @@ def recorded_and_done(path, **settings):
 def test_the_error_in_an_update_record_is_the_mean_over_transitions_and_updates(tmp_path):
     folder, rounds = recorded_and_done(tmp_path / "run")
     errors = [update.td_error for round_ in rounds for update in round_.updates]
-    expected = [np.concatenate(errors[start : start + 11]).mean() for start in (0, 11, 22)]
+    ends = [*range(1, 12), 22, 33]
+    expected = [np.concatenate(errors[start:end]).mean() for start, end in itertools.pairwise([0, *ends])]
+    assert [record["updates"] for record in folder.read_metrics("update")] == ends
     assert [record["td_error"] for record in folder.read_metrics("update")] == pytest.approx(expected)
+
+
+def test_records_are_dense_at_first_and_regular_from_the_first_interval_on():
+    def due(log_every):
+        return [updates for updates in range(1, 3001) if is_record_due(updates, log_every)]
+
+    dense = [*range(1, 10), *range(10, 100, 10), *range(100, 1000, 100)]
+    assert due(1000) == [*dense, 1000, 2000, 3000]
+    assert due(250) == [*dense[:20], *range(250, 3001, 250)]
+    assert due(7) == [*range(1, 7), *range(7, 3001, 7)]
+    assert due(1) == [*range(1, 3001)]
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "ucb", "evoi:reduce=sum"])
@@ -40,7 +53,8 @@ def test_an_update_record_says_how_the_agent_acted_since_the_last(tmp_path, stra
     folder, rounds = recorded_and_done(tmp_path / "run", strategy=strategy, num_envs=num_envs)
     steps = [(round_.step, *step) for round_ in rounds for step in zip(*round_.acting, strict=True)]
     begin, overruled = 0, []
-    for record in folder.read_metrics("update"):
+    acted = [record for record in folder.read_metrics("update") if record["overruled"] is not None]
+    for record in acted:
         since = [(q.tolist(), head, action) for at, q, head, action in steps if begin < at <= record["step"]]
         own = [reference.argmax(q[head]) for q, head, _ in since]
         overruled.append(mean(int(action != favourite) for (_, _, action), favourite in zip(since, own, strict=True)))
@@ -48,7 +62,7 @@ def test_an_update_record_says_how_the_agent_acted_since_the_last(tmp_path, stra
         assert record["evoi"] == pytest.approx(mean(worth), rel=1e-5)
         assert record["disagreement"] == pytest.approx(mean(reference.disagreement(q) for q, _, _ in since), rel=1e-5)
         begin = record["step"]
-    assert [record["overruled"] for record in folder.read_metrics("update")] == pytest.approx(overruled)
+    assert [record["overruled"] for record in acted] == pytest.approx(overruled)
     assert (max(overruled) > 0) == (strategy != "greedy")
 
 

@@ -63,7 +63,8 @@ def _courses(runs: Iterable[Run]) -> Iterator[Course]:
 
 
 def _course(run: Run) -> Course:
-    records = [record for record in run.folder.read_metrics("update") if all(name in record for name in MEASURES)]
+    updates = (record for record in run.folder.read_metrics("update") if all(name in record for name in MEASURES))
+    records = [record for record in updates if any(record[name] is not None for name in MEASURES)]  # or no step between
     size = whole_number(run.config, "size") if run.kind == "deep-sea" else 0
     return Course(
         kind=run.kind,

@@ -77,6 +77,7 @@ class UpdateAverages:
     def __init__(self, log_every: int) -> None:
         self._log_every = log_every
         self.updates = 0
+        self._averaged = 0
         self._loss = 0.0
         self._td_error = 0.0
         self._acting = ActingAverages()
@@ -86,23 +87,36 @@ class UpdateAverages:
         self._acting.add(round_.acting)
         for update in round_.updates:
             self.updates += 1
+            self._averaged += 1
             self._loss += float(update.head_loss.mean())
             self._td_error += float(update.td_error.mean())
-            if self.updates % self._log_every == 0:
+            if is_record_due(self.updates, self._log_every):
                 yield self._record(round_.step)
 
     def get_state(self) -> dict[str, Any]:
         """Return the sums, ready for JSON."""
-        sums = {"updates": self.updates, "loss": self._loss, "td_error": self._td_error}
+        sums = {"updates": self.updates, "averaged": self._averaged, "loss": self._loss, "td_error": self._td_error}
         return sums | {"acting": self._acting.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on adding up."""
-        self.updates = int(state["updates"])
+        self.updates, self._averaged = int(state["updates"]), int(state["averaged"])
+        if not 0 <= self._averaged <= self.updates:
+            raise ValueError(f"it averages over {self._averaged:,} of {self.updates:,} updates")
         self._loss, self._td_error = float(state["loss"]), float(state["td_error"])
         self._acting.set_state(state["acting"])
 
     def _record(self, step: int) -> dict[str, Any]:
-        means = {"loss": self._loss / self._log_every, "td_error": self._td_error / self._log_every}
-        self._loss = self._td_error = 0.0
+        means = {"loss": self._loss / self._averaged, "td_error": self._td_error / self._averaged}
+        self._averaged, self._loss, self._td_error = 0, 0.0, 0.0
         return {"kind": "update", "step": step, "updates": self.updates} | means | self._acting.take()
+
+
+def is_record_due(updates: int, log_every: int) -> bool:
+    """Return whether an `update` record is due after so many updates.
+
+    One is due every `log_every` updates, and before the first of these after 1, 2, ..., 9, 10, 20, ..., 90, 100, 200,
+    ... updates: a short run has its records as well, and a long one only a few more.
+    """
+    power_of_ten = 10 ** (len(str(updates)) - 1)
+    return updates % (power_of_ten if updates < log_every else log_every) == 0

@@ -28,7 +28,7 @@ from bootdqn.common.specs import Array
 from bootdqn.common.tensors import Digest, digest_of, read_tensors, write_tensors
 from bootdqn.replay.ring import RingReplay
 
-FORMAT, FORMAT_VERSION = "bootdqn checkpoint", 2
+FORMAT, FORMAT_VERSION = "bootdqn checkpoint", 3
 KEPT = 2
 _FOLDER_NAME = re.compile(r"step-(\d{12})")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
