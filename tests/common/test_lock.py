@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from bootdqn.common import lock
-from bootdqn.common.errors import FolderInUseError, TrainingError
+from bootdqn.common.errors import DamagedFileError, FolderInUseError, TrainingError
 from bootdqn.common.lock import LOST_AFTER_SECONDS, locked
 
 IN_ANOTHER_PROCESS = """
@@ -335,7 +335,30 @@ def test_a_file_system_that_refuses_leaves_no_lock_behind(path, monkeypatch, ref
 
 def test_a_link_to_nowhere_is_an_error_and_not_an_endless_search(path):
     path.symlink_to("nowhere")
-    with pytest.raises(OSError, match="symbolic link"):
+    with pytest.raises(DamagedFileError, match="symbolic link"):
+        assert_free(path)
+    path.unlink()
+
+
+@pytest.mark.parametrize(("make", "kind"), [(os.mkfifo, "a named pipe"), (os.mkdir, "a directory")])
+def test_what_is_no_file_is_refused_and_not_waited_for(path, make, kind):
+    make(path)
+    assert lock.holder_of(path) is None
+    with pytest.raises(DamagedFileError, match=f"lock.json is {kind}, not a file"):
+        assert_free(path)
+
+
+@pytest.mark.parametrize("seconds", [60, 24 * 3600, 10**9])
+def test_a_lock_dated_in_the_future_is_lost(path, seconds):
+    name_a_holder_elsewhere(path, seconds_silent=-seconds)
+    assert_free(path)
+
+
+@pytest.mark.parametrize("host", ["two\nlines", "\x1b[2J", "x" * 1000, ["a", "list"], None])
+def test_a_holder_that_cannot_be_shown_is_named_by_nobody(path, host):
+    name_a_holder_elsewhere(path, host=host)
+    assert lock.holder_of(path) is None
+    with pytest.raises(FolderInUseError, match="in use by another process"):
         assert_free(path)
 
 

@@ -142,8 +142,8 @@ def test_a_file_that_cannot_be_written_does_not_stop_the_training_and_is_no_end(
         train(EVALUATED, path)
     weights = RunFolder(path).weights
     weights.unlink()
-    weights.mkdir()
-    assert run_command_line(["resume", str(path), "--quiet"]) == 1
+    with rounds_watched(monkeypatch, lambda parts: parts.position.step == 80 and weights.mkdir()):
+        assert run_command_line(["resume", str(path), "--quiet"]) == 1
     captured = capsys.readouterr()
     assert f"{path} could not be written at step 128" in captured.err
     assert "training goes on" in captured.err

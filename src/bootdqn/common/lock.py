@@ -18,10 +18,14 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bootdqn.common.errors import FolderInUseError, FolderLostError
+from bootdqn.common.errors import DamagedFileError, FolderInUseError, FolderLostError
+from bootdqn.common.files import open_regular, read_regular
 
 HEARTBEAT_SECONDS = 10.0
 LOST_AFTER_SECONDS = 90.0
+MAX_BYTES = 10_000
+MAX_TEXT = 300
+"""Letters of a host's name, and of all else that a lock file says."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +103,15 @@ def holder_of(path: Path) -> Holder | None:
 
 
 def _read(path: Path) -> Holder | None:
-    """Return whom a lock file names; an OSError where it cannot be read."""
-    content = path.read_bytes()[:10_000]
+    """Return whom a lock file names, or None where it names nobody; an OSError where it cannot be read."""
     try:
-        value = json.loads(content)
-        return Holder(**{field.name: field.type(value[field.name]) for field in fields(Holder)})  # type: ignore[operator]
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        value = json.loads(read_regular(path, MAX_BYTES))
+        named = {field.name: value[field.name] for field in fields(Holder)}
+    except (DamagedFileError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    texts = [text for name, text in named.items() if name != "pid"]
+    sound = all(isinstance(text, str) and text.isprintable() and len(text) <= MAX_TEXT for text in texts)
+    return Holder(**named) if sound and type(named["pid"]) is int else None
 
 
 def _acquire(path: Path) -> Lock:
@@ -132,9 +138,14 @@ def _acquire(path: Path) -> Lock:
 
 
 def _remove_if_lost(path: Path, me: Holder) -> None:
-    """Remove the lock file of a holder that is no more; raise a FolderInUseError if it may be alive."""
+    """Remove the lock file of a holder that is no more, such as one dated in the future.
+
+    Raises:
+        FolderInUseError: The holder may be alive.
+        DamagedFileError: It is not a regular file.
+    """
     try:
-        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        handle = open_regular(path, os.O_RDWR)
     except FileNotFoundError:
         return
     try:
@@ -148,7 +159,8 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
         holder = holder_of(path)
         same_kernel = holder is not None and holder.boot_id == me.boot_id
         silent = _age(path)
-        if held_here or (not same_kernel and silent < LOST_AFTER_SECONDS):
+        may_live = -HEARTBEAT_SECONDS <= silent < LOST_AFTER_SECONDS  # who lives dates the lock anew at each heartbeat
+        if held_here or (not same_kernel and may_live):
             hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - silent:.0f} seconds"
             raise FolderInUseError(
                 f"{path.parent} is in use by {holder or 'another process'}: wait for it or choose another folder{hint}"
@@ -172,7 +184,7 @@ def _move_away(path: Path, lost: Holder | None) -> None:
 def _is_at(path: Path, handle: int) -> bool:
     """Return whether the open file `handle` is the one that `path` names."""
     try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
+        return os.path.samestat(path.lstat(), os.fstat(handle))
     except OSError:
         return False
 
@@ -181,8 +193,8 @@ def _age(path: Path) -> float:
     """Return the seconds since `path` was touched, by the clock of the file system it is on."""
     now = path.with_name(f".now.{uuid.uuid4().hex}.part")
     try:
-        now.touch()
-        return now.stat().st_mtime - path.stat().st_mtime
+        now.touch(exist_ok=False)
+        return now.stat().st_mtime - path.lstat().st_mtime
     except FileNotFoundError:
         return 0.0
     finally:

@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import DamagedFileError, UsageError
+from bootdqn.common.files import check_directory, check_file, is_present, list_directory, open_regular, read_regular
 
 MAX_JSON_BYTES = 256 * 2**20
+SNAPSHOT_NAME = re.compile(r"step-([0-9]{12})\.safetensors")
 BLOCK = 2**16
 """Bytes that are read at a time from the end of a file."""
 
@@ -70,13 +73,28 @@ class RunFolder:
         """How the run ended; absent while it is under way."""
         return self.path / "summary.json"
 
+    def check(self) -> None:
+        """Check that every file of the run that is there is a regular file, and every directory no link to another.
+
+        Whatever writes to a run directory asks this first.
+
+        Raises:
+            DamagedFileError: One is something else, which is named.
+        """
+        for file in (self.config, self.provenance, self.weights, self.lock, self.summary):
+            check_file(file)
+        for file in (self.metrics, self.timing):
+            check_file(file, alone=True)  # they are written in place
+        for directory in (self.checkpoints, self.checkpoints / "segments", self.snapshots, self.tensorboard):
+            check_directory(directory)
+
     def read_config(self) -> dict[str, Any]:
         """Return the configuration."""
         return read_json_object(self.config)
 
     def read_summary(self) -> dict[str, Any] | None:
         """Return the summary, or None where the run has not ended yet."""
-        return read_json_object(self.summary) if self.summary.exists() else None
+        return read_json_object(self.summary) if is_present(self.summary) else None
 
     def read_metrics(self, kind: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the records of `kind`, or all. A half-written last line, as a crash leaves it, is passed over.
@@ -84,9 +102,9 @@ class RunFolder:
         Raises:
             DamagedFileError: A line is not a JSON object in UTF-8.
         """
-        if not self.metrics.exists():
+        if not is_present(self.metrics):
             return
-        with self.metrics.open("rb") as file:
+        with os.fdopen(open_regular(self.metrics), "rb") as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
                     return
@@ -100,7 +118,7 @@ class RunFolder:
         Raises:
             DamagedFileError: A line on the way is not a JSON object in UTF-8.
         """
-        if not self.metrics.is_file():
+        if not is_present(self.metrics):
             return None
         records = (_record(line, f"the end of {self.metrics}") for line in _lines_from_the_end(self.metrics))
         return next((record for record in records if kind is None or record.get("kind") == kind), None)
@@ -118,7 +136,7 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
 
 def _lines_from_the_end(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, the last whole one first."""
-    with path.open("rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         position, rest, ended = file.seek(0, os.SEEK_END), b"", False
         while position:
             size = min(BLOCK, position)
@@ -159,18 +177,15 @@ def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:
 
 def find_snapshots(path: Path) -> dict[int, Path]:
     """Return the snapshots of the run `path` by their step."""
-    files = {file.stem.removeprefix("step-"): file for file in RunFolder(path).snapshots.glob("step-*.safetensors")}
-    return {int(step): file for step, file in sorted(files.items()) if step.isdecimal()}
+    folder = RunFolder(path).snapshots
+    steps = {SNAPSHOT_NAME.fullmatch(name): folder / name for name in list_directory(folder)}
+    return {int(name[1]): file for name, file in steps.items() if name}
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in `path`, or raise a `DamagedFileError` that names it."""
     try:
-        if not path.is_file():  # a pipe or a device may have no end
-            raise ValueError("not a file")
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise ValueError(f"larger than {MAX_JSON_BYTES:,} bytes")
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_regular(path, MAX_JSON_BYTES).decode())
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path}: {error}") from error
     if not isinstance(value, dict):

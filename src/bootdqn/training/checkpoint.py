@@ -14,7 +14,6 @@ import hashlib
 import json
 import math
 import re
-import shutil
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +21,17 @@ from typing import Any, NamedTuple
 
 from bootdqn import __version__
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.files import sync_folder, write_bytes_atomically
+from bootdqn.common.files import (
+    check_directory,
+    is_directory,
+    list_directory,
+    make_directory,
+    remove_directories,
+    remove_directory,
+    remove_files,
+    sync_folder,
+    write_bytes_atomically,
+)
 from bootdqn.common.run_folder import read_json_object
 from bootdqn.common.specs import Array
 from bootdqn.common.tensors import Digest, digest_of, read_tensors, write_tensors
@@ -30,7 +39,13 @@ from bootdqn.replay.ring import RingReplay
 
 FORMAT, FORMAT_VERSION = "bootdqn checkpoint", 3
 KEPT = 2
-_FOLDER_NAME = re.compile(r"step-(\d{12})")
+_FOLDER_NAME = re.compile(r"step-[0-9]{12}")
+_ARRAYS = r"[a-z]+\.safetensors"
+_PART = r"\.[0-9a-f]{32}\.part"
+_FILE_OF_CHECKPOINT = re.compile(rf"manifest\.json|state\.json|{_ARRAYS}|\.(manifest|state)\.json\.[0-9a-f]{{8}}\.part")
+_FILE_OF_SEGMENTS = re.compile(rf"[0-9a-f]{{64}}\.safetensors|{_PART}")
+_CHECKPOINT = re.compile(rf"{_FOLDER_NAME.pattern}|{_PART}")
+"""Names that are ours: nothing else is ever removed."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -81,7 +96,8 @@ class Checkpoints:
             return 0
         part = self._path / f".{uuid.uuid4().hex}.part"
         try:
-            self._segments_path.mkdir(parents=True, exist_ok=True)
+            make_directory(self._path)
+            make_directory(self._segments_path)
             segments, written = self._save_segments(replay)
             part.mkdir()
             files = {f"{name}.safetensors": write_tensors(part / f"{name}.safetensors", arrays)
@@ -92,12 +108,12 @@ class Checkpoints:
             write_bytes_atomically(part / "manifest.json", _manifest(step, files, segments))
             sync_folder(part)
             final = self._folder(step)
-            if final.exists():  # a damaged one: a good one of this step is in `_kept`
-                shutil.rmtree(final)
+            remove_directory(final, _FILE_OF_CHECKPOINT)  # a damaged one: a good one of this step is in `_kept`
             part.rename(final)
             sync_folder(self._path)
         except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                remove_directory(part, _FILE_OF_CHECKPOINT)
             self._remove_what_is_not_needed()
             raise
         self._segments = segments
@@ -143,9 +159,11 @@ class Checkpoints:
                 raise DamagedFileError(f"{path} is not a piece of this replay: {error}") from error
 
     def remove(self) -> None:
-        """Remove all of them."""
-        if self._path.exists():
-            shutil.rmtree(self._path)
+        """Remove all of them; what is not ours stays, and then so does the directory."""
+        self._remove_all_but(set(), set())
+        for empty in (self._segments_path, self._path):
+            with contextlib.suppress(OSError):
+                empty.rmdir()
         self._segments, self._kept = {}, {}
 
     def keep_last(self) -> None:
@@ -161,9 +179,7 @@ class Checkpoints:
 
     def _folders(self) -> list[Path]:
         """Return the folders of checkpoints, the newest first."""
-        if not self._path.is_dir():
-            return []
-        return sorted((path for path in self._path.iterdir() if _FOLDER_NAME.fullmatch(path.name)), reverse=True)
+        return [self._path / name for name in reversed(list_directory(self._path)) if _FOLDER_NAME.fullmatch(name)]
 
     def _segment_file(self, segment: Segment) -> Path:
         return self._segments_path / f"{segment.digest.sha256}.safetensors"
@@ -200,18 +216,20 @@ class Checkpoints:
         self._kept = dict(sorted(self._kept.items())[-most:])
         if not self._kept:
             return
-        keep = {self._folder(step).name for step in self._kept} | {self._segments_path.name}
         needed = {f"{sha256}.safetensors" for sha256s in self._kept.values() for sha256 in sha256s}
         with contextlib.suppress(OSError):
-            for path in self._path.iterdir():
-                if path.name not in keep:
-                    shutil.rmtree(path, ignore_errors=True)
-            for path in self._segments_path.iterdir():
-                if path.name not in needed:
-                    path.unlink()
+            self._remove_all_but({self._folder(step).name for step in self._kept}, needed)
+
+    def _remove_all_but(self, folders: set[str], segments: set[str]) -> None:
+        """Remove whatever has one of our names but these; nothing where the directory is a link."""
+        if is_directory(self._path):
+            remove_directories(self._path, _CHECKPOINT, _FILE_OF_CHECKPOINT, keep=folders)
+            remove_files(self._segments_path, _FILE_OF_SEGMENTS, keep=segments)
 
     def _read(self, folder: Path) -> Loaded:
         """Return the checkpoint in `folder`, every byte of it checked."""
+        check_directory(folder)
+        check_directory(self._segments_path)
         step, files, segments = _read_manifest(folder)
         expected = {folder / name: digest for name, digest in files.items()}
         expected |= {self._segment_file(segment): segment.digest for segment in segments.values()}
@@ -280,7 +298,7 @@ def _read_values(path: Path, step: int) -> dict[str, Any]:
 
 
 def _plain_name(name: str) -> str:
-    if name != "state.json" and not re.fullmatch(r"[a-z]+\.safetensors", name):
+    if name != "state.json" and not re.fullmatch(_ARRAYS, name):
         raise ValueError(f"{name!r} is not the name of a checkpoint's file")
     return name
 

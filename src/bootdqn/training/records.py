@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.files import open_regular
 from bootdqn.training.averages import UpdateAverages
 from bootdqn.training.loop import Episode, Round
 from bootdqn.training.sinks import Sinks
@@ -23,7 +24,7 @@ class JsonLines:
     def __init__(self, path: Path) -> None:
         """Open `path`, made if it is missing, to go on at its end."""
         self._path = path
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._handle = open_regular(path, os.O_RDWR | os.O_CREAT, alone=True)
         self.position = os.fstat(self._handle).st_size
         """Bytes on disk."""
         self._waiting: list[bytes] = []
@@ -134,7 +135,7 @@ def timing_until(path: Path, step: int) -> tuple[int, float]:
     It is not synced, so after a power cut there may be anything at its end, which does not count.
     """
     length, seconds = 0, 0.0
-    with path.open("rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         for line in file:
             try:
                 record = json.loads(line)

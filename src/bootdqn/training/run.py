@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 from bootdqn.agent.build import precision_advice
 from bootdqn.agent.tabular_learner import TabularLearner
 from bootdqn.common.errors import DamagedFileError, UsageError
-from bootdqn.common.files import write_json_atomically
+from bootdqn.common.files import is_present, remove_directory, remove_file, remove_files, write_json_atomically
 from bootdqn.common.lock import locked
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.run_folder import SNAPSHOT_NAME, RunFolder
 from bootdqn.common.specs import BoxSpec
 from bootdqn.envs.make import effective_settings
 from bootdqn.networks.torsos import seen_as
@@ -27,6 +26,8 @@ from bootdqn.training.session import SILENT, Progress, Session, Voice
 from bootdqn.training.signals import stop_on_signal
 from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks, refused_to_open
 from bootdqn.training.threads import pinned_threads
+
+TENSORBOARD_NAME = re.compile(r"events\.out\.tfevents\..*")
 
 __all__ = ["Progress", "RunOutcome", "default_run_dir", "finished_summary", "run"]
 
@@ -71,6 +72,7 @@ def run(
     refuse_missing_sinks(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
     config, path = resolve(config), Path(path)
     folder = RunFolder(path)
+    folder.check()
     finished = finished_summary(folder, config, restart=restart)
     if finished is not None:
         return RunOutcome(finished, 0, already_finished=True)
@@ -94,7 +96,7 @@ def run(
                 config, folder, parts, lock, saving=saving or SavingConfig(), checkpoints=checkpoints, loaded=loaded,
                 sinks=sinks, voice=voice, stop=stop,
             )  # fmt: skip
-            folder.summary.unlink(missing_ok=True)  # not before the run is back where it was
+            remove_file(folder.summary)  # not before the run is back where it was
             if is_further(folder.read_config(), to_flat(config)):
                 write_json_atomically(folder.config, to_flat(config))  # not before its summary of less is gone
             if loaded is not None:
@@ -169,7 +171,7 @@ def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path
     for candidate in itertools.chain([root / name], (root / f"{name}-{count}" for count in itertools.count(2))):
         folder = RunFolder(candidate)
         if not candidate.exists() or (
-            folder.config.exists() and not differences(folder.read_config(), to_flat(config))
+            is_present(folder.config) and not differences(folder.read_config(), to_flat(config))
         ):
             return candidate
     raise AssertionError("there is always a next number")
@@ -184,7 +186,7 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
         UsageError: The folder holds something else, or a finished beginning without a checkpoint.
         DamagedFileError: The summary cannot be read.
     """
-    if folder.config.exists():
+    if is_present(folder.config):
         there, here = folder.read_config(), to_flat(config)
         different, further = differences(there, here), is_further(there, here)
         if different and not further:
@@ -218,7 +220,7 @@ def _ends_before_its_cap(config: Mapping[str, Any], summary: Mapping[str, Any]) 
 
 def _with_a_larger_cap(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, Any] | None:
     """Return the summary of a finished run that a larger cap changes nothing of, and give it that cap; else None."""
-    summary = folder.read_summary() if folder.config.exists() else None
+    summary = folder.read_summary() if is_present(folder.config) else None
     if summary is None or summary.get("status") != "finished":
         return None
     there = folder.read_config()
@@ -236,7 +238,7 @@ def _find_checkpoint(folder: RunFolder, checkpoints: Checkpoints, warn: Callable
     """
     if checkpoints.exist():
         return checkpoints.load(lambda line: warn(f"{folder.path}: {line}"))
-    if folder.metrics.exists() and folder.metrics.stat().st_size:
+    if is_present(folder.metrics) and folder.metrics.stat().st_size:
         raise UsageError(f"{folder.path} was begun but has no checkpoint to go on from; --restart begins it again")
     return None
 
@@ -244,10 +246,10 @@ def _find_checkpoint(folder: RunFolder, checkpoints: Checkpoints, warn: Callable
 def _clear(folder: RunFolder, checkpoints: Checkpoints) -> None:
     """Remove what an earlier attempt at this run left behind."""
     checkpoints.remove()
-    shutil.rmtree(folder.snapshots, ignore_errors=True)
-    events = folder.tensorboard.glob("events.out.tfevents.*")
-    for left_over in (folder.summary, folder.weights, folder.metrics, folder.timing, *events):
-        left_over.unlink(missing_ok=True)
+    remove_directory(folder.snapshots, SNAPSHOT_NAME)
+    remove_files(folder.tensorboard, TENSORBOARD_NAME)
+    for left_over in (folder.summary, folder.weights, folder.metrics, folder.timing):
+        remove_file(left_over)
 
 
 def _is_ours(path: Path) -> bool:
