@@ -122,7 +122,7 @@ MALFORMED = {
     "resume broken": "broken/config.json: ",
     "evaluate file": "it has no config.json",
     "evaluate photos": "it has no config.json",
-    "evaluate begun": "weights are saved at each evaluation and when a run ends or is stopped",
+    "evaluate begun": "weights.safetensors is missing: a run saves its weights with each checkpoint",
     "demo --out file": "--out file is a file; choose a folder",
     "sweep paper-deepsea-smoke --out file": "--out file is a file; choose a folder",
     "sweep paper-deepsea-smoke --out file --dry-run": "--out file is a file; choose a folder",

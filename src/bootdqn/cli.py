@@ -98,8 +98,8 @@ COMMANDS: dict[str, Any] = {
     "evaluate": Leaf(
         Evaluate,
         None,
-        "Play a run by the vote of its heads and tell the scores; weights are saved at each evaluation, at the end, "
-        "and when a run is stopped."
+        "Play a run by the vote of its heads and tell the scores, with the weights saved last: at a checkpoint, an "
+        "evaluation or the end."
         "\n\nExample: bootdqn evaluate runs/first --episodes 5 --video play.mp4",
     ),
     "sweep": Leaf(

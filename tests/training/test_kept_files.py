@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import safetensors
 
 from bootdqn.cli import run_command_line
 from bootdqn.common.run_folder import RunFolder
@@ -12,8 +13,10 @@ from bootdqn.training.config import SavingConfig, from_flat
 from bootdqn.training.records import timing_until
 from bootdqn.training.run import run
 from reference.faults import (
+    CHECKPOINT_EVERY,
     EVALUATED,
     FUSED,
+    LEARNERS,
     LEARNING_STARTS,
     SMALL,
     STEPS,
@@ -45,7 +48,7 @@ def test_records_of_a_run_stopped_and_killed_several_times_are_those_of_one_neve
     numbers = {"episode": "episode", "update": "updates", "evaluation": "step"}
     found = {kind: [record[key] for record in records if record["kind"] == kind] for kind, key in numbers.items()}
     assert found["episode"] == list(range(1, 1 + len(found["episode"])))
-    assert found["update"] == list(range(10, 1 + STEPS - LEARNING_STARTS, 10))
+    assert found["update"] == [*range(1, 10), *range(10, 1 + STEPS - LEARNING_STARTS, 10)]
     assert found["evaluation"] == [64, 128, 192]
     timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
     for key in ("step", "seconds"):
@@ -135,6 +138,43 @@ def test_networks_kept_by_a_stopped_run_are_those_of_one_never_stopped(path, mon
     train(settings, path)
     assert len(results(path)[-1]) == 6
     assert results(path) == unbroken(settings)
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_weights_are_those_of_the_last_checkpoint_and_whole_at_any_moment(path, monkeypatch, learner):
+    seen, found = {}, []
+
+    def look(parts):
+        seen[parts.position.step] = {
+            name: value.numpy().copy() for name, value in parts.learner.online.state_dict().items()
+        }
+        file = RunFolder(path).weights
+        with safetensors.safe_open(file, framework="np") as opened:
+            found.append((parts.position.step, int(opened.metadata()["step"]), read_tensors(file)))
+
+    with rounds_watched(monkeypatch, look):
+        train(learner, path)
+    for step, saved_after, weights in found:
+        assert saved_after == (step - 1) // CHECKPOINT_EVERY * CHECKPOINT_EVERY
+        if saved_after:
+            np.testing.assert_equal(weights, seen[saved_after])
+
+
+def test_a_run_under_way_can_be_evaluated_and_inspected(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "run"
+
+    def look(parts):
+        if parts.position.step == 30:
+            assert run_command_line(["evaluate", str(path), "--episodes", "2"]) == 0
+            assert run_command_line(["inspect", str(path), "--out", str(tmp_path / "page.html")]) == 0
+
+    config = from_flat(
+        {"environment": "deep-sea", "size": 4, "num_heads": 3, "hidden_sizes": [8, 8], "max_episodes": 9}
+    )
+    with rounds_watched(monkeypatch, look):
+        run(config, path, saving=SavingConfig(checkpoint_every_steps=20))
+    assert "weights after 20 steps" in capsys.readouterr().out
+    assert (tmp_path / "page.html").exists()
 
 
 def test_a_file_that_cannot_be_written_does_not_stop_the_training_and_is_no_end(path, monkeypatch, capsys, unbroken):

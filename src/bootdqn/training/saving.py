@@ -33,8 +33,6 @@ class Saver:
         self._last_step = run.parts.position.step
         self.seconds: float | None = None
         """How long the last one took."""
-        self.failed = False
-        """Whether the last one could not be written."""
 
     def is_due_by_steps(self) -> bool:
         """Return whether enough steps were taken for a checkpoint."""
@@ -63,10 +61,9 @@ class Saver:
             wait = min(RETRY_SECONDS, self._interval)
             self._next_try = time.monotonic() + wait
             self._warn(f"no checkpoint at step {step:,}: {error}; training goes on, next try within {wait:.0f} seconds")
-            self.failed = True
             return None
         now = time.monotonic()
-        self._next_try, self.failed, self.seconds = now + self._interval, False, now - start
+        self._next_try, self.seconds = now + self._interval, now - start
         return {"step": step, "checkpoint_seconds": round(self.seconds, 3), "checkpoint_bytes": written}
 
 

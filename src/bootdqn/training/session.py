@@ -189,10 +189,13 @@ class Session:
         if self._saver.is_due_by_clock():
             self._save()
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
+        """Write a checkpoint, and the weights for evaluation and inspection; return whether both could be written."""
         record = self._saver.save()
-        if record:
-            self._timing.write({"seconds": round(self._clock.seconds, 3), **record})
+        if record is None:
+            return False
+        self._timing.write({"seconds": round(self._clock.seconds, 3), **record})
+        return self._try_to_write(self._save_weights)
 
     def _finish(self) -> tuple[dict[str, Any], int]:
         """Write down how the run ended; one asked to stop is saved, as is one at its end that may be taken further."""
@@ -200,22 +203,19 @@ class Session:
         run, step = self._run, self._parts.position.step
         done = run.goal.over and not run.evaluator.is_due(step)  # an evaluation that was abandoned is still due
         self._timing.write({"seconds": round(self._clock.seconds, 3), "step": step})
-        written = self._try_to_write(self._save_weights)
-        written &= self._try_to_write(lambda: run.records.flush(sync=True))
+        written = self._try_to_write(lambda: run.records.flush(sync=True))
         if done:
-            if self._keeps_checkpoint:
-                self._save()
-                written &= not self._saver.failed
+            written &= self._save() if self._keeps_checkpoint else self._try_to_write(self._save_weights)
             self._try_to_write(self._timing.flush)
             summary = self._summary(status="finished", state_sha256=digest(get_state(run), self._parts))
             written = written and self._write_summary(summary)  # or the next start takes an unwritten run for finished
             if written:
                 self._try_to_write(self._checkpoints.keep_last if self._keeps_checkpoint else self._checkpoints.remove)
             return summary, 0 if written else 1
-        self._save()
+        written &= self._save()
         self._try_to_write(self._timing.flush)
         summary = self._summary(status="interrupted")
-        written = self._write_summary(summary) and not self._saver.failed
+        written &= self._write_summary(summary)
         return summary, self._stop.exit_code if written else 1
 
     def _write_summary(self, summary: dict[str, Any]) -> bool:

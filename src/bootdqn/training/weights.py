@@ -40,8 +40,8 @@ def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[
             ensemble.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118 - no mapping
     except FileNotFoundError:
         raise UsageError(
-            f"{path} is not there: weights are saved at each evaluation and when a run ends or is stopped (Ctrl-C; the "
-            "same command goes on), and --snapshot-every keeps them on the way"
+            f"{path} is missing: a run saves its weights with each checkpoint, the first of which is made before its "
+            "first step; wait until it has started, or name a file with --checkpoint"
         ) from None
     except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
         raise UsageError(f"{path} does not hold the networks of this run: {error}") from error
