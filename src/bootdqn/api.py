@@ -31,7 +31,7 @@ class Trained:
     """From observations (B, ...) to Q-values (B, K, A); a ValueError where they are not of the environment's form."""
 
 
-def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: bool = False) -> dict[str, Any]:
+def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: bool | None = None) -> dict[str, Any]:
     """Train one run in the folder `run_dir`, and return its summary.
 
     A finished run is left alone and a stopped one goes on, as on the command line; so does one that was stopped, or
@@ -41,7 +41,8 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
         settings: `environment` (deep-sea, atari or gym) and what differs from its defaults; the keys of `config.json`.
             The strategy may be an object, numbers may be NumPy's, and `env_options` a mapping.
         run_dir: The folder, made if it is missing.
-        keep_checkpoint: Keep the last checkpoint, from which a larger budget takes the finished run further.
+        keep_checkpoint: Keep the last checkpoint, from which a larger budget takes the finished run further (None: as
+            the run was begun; a new one does not keep it).
 
     Raises:
         ValueError: A setting that does not exist, or a value that it does not take.

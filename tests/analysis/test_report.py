@@ -180,7 +180,8 @@ def test_runs_under_way_tell_how_far_they_are(tmp_path):
     write_folder(tmp_path / "torn", sea, None, [{"kind": "episode", "episode": "many"}])
     lake = {"environment": "gym", "env_id": "FrozenLake-v1", "strategy": "gain", "total_steps": 20_000}
     write_folder(tmp_path / "lake", lake, {"status": "interrupted"}, [update])
-    write_folder(tmp_path / "game", {"environment": "atari", "game": "Hero"}, None, [update])
+    game = {"environment": "atari", "game": "Hero", "total_frames": 50_000, "frame_skip": 4}
+    write_folder(tmp_path / "game", game, None, [update])
     write_atari(tmp_path / "evaluated", scores=(1.0, 2.0), status="interrupted")
     write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
     with (tmp_path / "out_files/tables/not-counted.csv").open() as file:
@@ -190,7 +191,7 @@ def test_runs_under_way_tell_how_far_they_are(tmp_path):
             "begun": "under way",
             "torn": "under way",
             "lake": "interrupted (7,000 steps of at most 20,000 so far)",
-            "game": "under way: not evaluated yet (7,000 steps so far)",
+            "game": "under way: not evaluated yet (28,000 frames of at most 50,000 so far)",
             "evaluated": "interrupted: its evaluations so far are counted, up to 2,000,000 frames",
         }
 

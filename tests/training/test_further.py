@@ -13,6 +13,7 @@ from bootdqn.experiments.plan import deep_sea_race
 from bootdqn.training import run as run_module
 from bootdqn.training.checkpoint import Checkpoints
 from bootdqn.training.config import SavingConfig, default_settings, from_flat, is_further
+from bootdqn.training.provenance import Provenance
 from bootdqn.training.run import default_run_dir, run
 from bootdqn.training.session import Voice
 from reference.faults import (
@@ -49,7 +50,7 @@ def test_a_finished_run_taken_further_is_the_longer_run(path, capsys, unbroken, 
     assert f"going on from step {LESS['total_steps']}" in capsys.readouterr().err
     assert results(path) == unbroken(settings)
     assert RunFolder(path).read_config()["total_steps"] == STEPS
-    assert not RunFolder(path).checkpoints.exists(), "nobody asked to keep it this time"
+    assert_good_checkpoint(path, STEPS)
     assert json.loads(RunFolder(path).provenance.read_text())["exact"]
 
 
@@ -96,13 +97,36 @@ def test_a_finished_run_without_a_checkpoint_is_left_alone_and_the_way_out_is_na
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("changes", [{"max_episodes": 9}, {"max_episodes": 30, "learning_rate": 0.5}])
-def test_less_or_something_else_is_another_run(tmp_path, changes):
+def test_another_setting_beside_the_budget_is_another_run(tmp_path):
     run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
     before = held(tmp_path)
     with pytest.raises(UsageError, match="holds another configuration"):
-        run(config(**changes), tmp_path / "run")
+        run(config(max_episodes=30, learning_rate=0.5), tmp_path / "run")
     assert held(tmp_path) == before
+
+
+def test_a_smaller_budget_is_refused_with_what_the_run_has_behind_it(tmp_path, capsys):
+    run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
+    before = held(tmp_path)
+    assert run_command_line(["resume", str(tmp_path / "run"), "--budget", "4"]) == 2
+    assert (
+        "has 10 episodes of at most 10 behind it: a budget can be raised, and not lowered to 4"
+        in capsys.readouterr().err
+    )
+    assert held(tmp_path) == before
+    run(config(max_episodes=4), tmp_path / "run", restart=True)
+    run(config(max_episodes=4), tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("stopped", ["asked to stop", "killed"])
+def test_so_is_one_of_a_run_that_has_not_come_so_far_yet(path, monkeypatch, stopped):
+    with stopping_at(monkeypatch, 60):
+        train_by_command(FUSED, path)
+    if stopped == "killed":
+        RunFolder(path).summary.unlink()
+    with pytest.raises(UsageError, match=rf"has \d+ steps of at most {STEPS} behind it: .* not lowered to 90"):
+        run(from_flat(RunFolder(path).read_config() | {"total_steps": 90}), path)
 
 
 def test_killed_between_the_old_end_and_the_new_beginning_it_can_be_taken_further_all_the_same(tmp_path, monkeypatch):
@@ -188,10 +212,33 @@ def test_a_solved_run_with_a_larger_cap_keeps_the_checkpoint_it_was_asked_to_kee
     assert_good_checkpoint(tmp_path / "run", RunFolder(tmp_path / "run").read_summary()["steps"])
 
 
-def test_a_stopped_run_that_keeps_its_checkpoint_is_resumed_as_such(path, monkeypatch, capsys):
+def test_a_stopped_run_remembers_that_it_keeps_its_checkpoint(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 60):
         assert train_by_command(FUSED, path, "--keep-checkpoint") == 143
-    assert f"bootdqn resume {path} --keep-checkpoint goes on" in capsys.readouterr().err
+    assert f"bootdqn resume {path} goes on" in capsys.readouterr().err
+    assert run_command_line(["resume", str(path), "--quiet"]) == 0
+    assert_good_checkpoint(path, STEPS)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [("--keep-checkpoint", "--no-keep-checkpoint"), ("--quiet", "--keep-checkpoint")]
+)
+def test_whether_it_is_kept_can_be_changed_until_the_end(path, monkeypatch, first, then):
+    with stopping_at(monkeypatch, 60, 120):
+        assert train_by_command(FUSED, path, first) == 143
+        assert run_command_line(["resume", str(path), "--quiet", then]) == 143
+    assert run_command_line(["resume", str(path), "--quiet"]) == 0
+    assert RunFolder(path).checkpoints.exists() == (then == "--keep-checkpoint")
+
+
+def test_the_checkpoint_of_a_finished_run_is_removed_when_that_is_asked_for(path, unbroken):
+    assert train_by_command(FUSED, path, "--keep-checkpoint") == 0
+    for more in ([], ["--no-keep-checkpoint"]):
+        assert RunFolder(path).checkpoints.exists()
+        assert run_command_line(["resume", str(path), *more]) == 0
+    assert not RunFolder(path).checkpoints.exists()
+    assert results(path) == unbroken(FUSED)
+    assert not Provenance.read(RunFolder(path)).keeps_checkpoint
 
 
 def test_a_sweep_takes_its_runs_further_and_says_of_which_it_cannot(tmp_path):

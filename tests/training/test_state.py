@@ -108,7 +108,7 @@ def test_a_run_goes_on_without_the_file_about_its_beginning(killed):
     file = RunFolder(killed).provenance
     file.unlink()
     assert train(FUSED, killed).exit_code == 0
-    assert list(read_json_object(file)) == ["id", "exact", "resumed"]
+    assert list(read_json_object(file)) == ["id", "keep_checkpoint", "exact", "resumed"]
 
 
 def test_a_run_has_its_id_for_life_however_its_directory_is_renamed(killed):

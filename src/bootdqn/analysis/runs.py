@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bootdqn.common.budget import budget_use
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.run_folder import RunFolder, find_runs
 from bootdqn.common.variants import Variant, variant_of
-from bootdqn.common.written import counted
 
 ReadT = TypeVar("ReadT")
 Defaults = Mapping[str, Mapping[str, Any]]
@@ -124,18 +124,12 @@ def shortfall(run: Run) -> str:
 
 
 def so_far(run: Run) -> str:
-    """Say in brackets how many episodes or steps a run has behind it, by its last record; nothing where it has none."""
-    kind, unit, most = (
-        ("episode", "episode", "max_episodes") if run.kind == "deep-sea" else (None, "step", "total_steps")
-    )
+    """Say in brackets how much of its budget a run has used; nothing where its files do not tell, or it is none."""
     try:
-        last = run.folder.last_metrics(kind)
-        done = whole_number(last, unit) if last else 0
-    except UNREADABLE:
+        use = budget_use(run.folder, run.config)
+    except DamagedFileError:
         return ""
-    asked = run.config.get(most)
-    at_most = f" of at most {asked:,}" if isinstance(asked, int) else ""
-    return f" ({counted(done, unit)}{at_most} so far)" if done else ""
+    return f" ({use} so far)" if use.used else ""
 
 
 def not_drawn(name: str, problem: str) -> Trouble:

@@ -141,7 +141,7 @@ class Sweep:
             if line:
                 console.print(line)
         if self.dry_run:
-            console.print(cost_table(runs, out, self.workers, keeps_checkpoints=self.saving.keep_checkpoint))
+            console.print(cost_table(runs, out, self.workers, keeps_checkpoints=bool(self.saving.keep_checkpoint)))
             return 0
         outcome = conduct(
             runs,

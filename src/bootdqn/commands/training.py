@@ -44,8 +44,7 @@ class TrainingOptions:
         unsaved = "; NOT everything could be written" if outcome.exit_code == 1 else ""
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}{unsaved}")
         if outcome.summary["status"] == "interrupted":
-            flags = ["--keep-checkpoint"] * self.saving.keep_checkpoint
-            print(f"{_resumption(config, path, *flags)} goes on", file=sys.stderr)
+            print(f"{_resumption(config, path)} goes on", file=sys.stderr)
         return outcome.exit_code
 
 
@@ -95,9 +94,9 @@ class Resume:
         return self.options.train(config, self.run_dir)
 
 
-def _resumption(config: TrainConfig[Any], path: Path, *flags: str) -> str:
-    """Return the command that goes on with a run, with `flags` and every one for code of the user's own."""
-    words = ["bootdqn", "resume", str(path), *flags]
+def _resumption(config: TrainConfig[Any], path: Path) -> str:
+    """Return the command that goes on with a run, with every flag for code of the user's own."""
+    words = ["bootdqn", "resume", str(path)]
     words += ["--strategy-from", config.actor.strategy_from] if config.actor.strategy_from else []
     words += [word for module in getattr(config.env, "imports", ()) for word in ("--import", module)]
     return shlex.join(words)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import tyro
+
 from bootdqn.agent.config import ActorConfig, LearnerConfig
 from bootdqn.common.own_code import CodeNotImportedError
 from bootdqn.common.written import did_you_mean, write_value
@@ -83,8 +85,9 @@ class SavingConfig:
     """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
     checkpoint_every_steps: int | None = None
     """Also one after every so many environment steps, of all environments together."""
-    keep_checkpoint: bool = False
-    """Keep the last one of a finished run, so that resume --budget, or a sweep, can take it further."""
+    keep_checkpoint: tyro.conf.DisallowNone[bool | None] = None
+    """Keep the last one of a finished run, so that resume --budget, or a sweep, can take it further; a run remembers
+    this (None: as it was begun; a new run does not keep it)."""
 
     def __post_init__(self) -> None:
         minutes, steps = self.checkpoint_every_minutes, self.checkpoint_every_steps
@@ -252,16 +255,26 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, t
     return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
 
 
+def budget_change(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[str, int, int] | None:
+    """Return the setting that is the budget of a run, and both values, if two flat configurations differ in it alone.
+
+    The budget is a number of episodes, frames or steps.
+    """
+    different = differences(there, here)
+    if len(different) != 1 or there.get("environment") not in DEFAULTS:
+        return None
+    budget = DEFAULTS[there["environment"]].env.budget
+    before, after = different.get(budget, (None, None))
+    return (budget, before, after) if type(before) is type(after) is int else None
+
+
 def is_further(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
-    """Return whether one flat configuration is another with a larger budget of episodes, frames or steps, and no more.
+    """Return whether one flat configuration is another with a larger budget, and no more.
 
     Of the numbers of a run only the last depends on it, so what was run is the beginning of what is asked for.
     """
-    different = differences(there, here)
-    if there.get("environment") not in DEFAULTS:
-        return False
-    before, after = different.pop(DEFAULTS[there["environment"]].env.budget, (None, None))
-    return not different and type(before) is type(after) is int and before < after
+    change = budget_change(there, here)
+    return change is not None and change[1] < change[2]
 
 
 def check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:

@@ -6,7 +6,7 @@ import re
 import secrets
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -57,6 +57,15 @@ class Provenance:
     def identity(self) -> str:
         """The run's id: drawn when it began, and its own wherever its directory is moved or however it is renamed."""
         return str(self.known["id"])
+
+    @property
+    def keeps_checkpoint(self) -> bool:
+        """Whether the last checkpoint of the run is kept when it is finished."""
+        return self.known.get("keep_checkpoint") is True
+
+    def keeping_checkpoint(self, keep: bool | None) -> "Provenance":
+        """Return it with another word on whether the last checkpoint is kept; None leaves it as it is."""
+        return replace(self, known=self.known | {"keep_checkpoint": self.keeps_checkpoint if keep is None else keep})
 
     def write(self) -> None:
         """Write it into the folder."""

@@ -3,12 +3,13 @@
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from bootdqn.agent.build import precision_advice
 from bootdqn.agent.tabular_learner import TabularLearner
+from bootdqn.common.budget import budget_use
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import is_present, remove_directory, remove_file, remove_files, write_json_atomically
 from bootdqn.common.lock import locked
@@ -18,7 +19,15 @@ from bootdqn.envs.make import effective_settings
 from bootdqn.networks.torsos import seen_as
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.compiling import make_kernels_ready
-from bootdqn.training.config import SavingConfig, TrainConfig, differences, is_further, resolve, to_flat
+from bootdqn.training.config import (
+    SavingConfig,
+    TrainConfig,
+    budget_change,
+    differences,
+    is_further,
+    resolve,
+    to_flat,
+)
 from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import Provenance
@@ -60,7 +69,7 @@ def run(
         config: Everything that the numbers depend on.
         path: The folder, made if it is missing.
         voice: How the run speaks to people; by default it is silent.
-        saving: When to make checkpoints.
+        saving: When to make checkpoints, and whether to keep the last.
         restart: Begin again, even if the run was begun or finished before.
         tensorboard: Also write TensorBoard's event files.
         wandb: Also log to Weights & Biases.
@@ -70,11 +79,13 @@ def run(
         TrainingError: The run cannot go on; its last checkpoint is kept.
     """
     refuse_missing_sinks(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
-    config, path = resolve(config), Path(path)
+    config, path, saving = resolve(config), Path(path), saving or SavingConfig()
     folder = RunFolder(path)
     folder.check()
     finished = finished_summary(folder, config, restart=restart)
     if finished is not None:
+        if saving.keep_checkpoint is False and Checkpoints(folder.checkpoints).exist():
+            _remove_kept_checkpoint(folder)
         return RunOutcome(finished, 0, already_finished=True)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         settings = effective_settings(config.env)
@@ -89,11 +100,13 @@ def run(
             checkpoints = Checkpoints(folder.checkpoints)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
             origin = Provenance.read(folder) if loaded else Provenance.begin(folder, config.run.threads, settings)
+            origin = origin.keeping_checkpoint(saving.keep_checkpoint)
+            saving = replace(saving, keep_checkpoint=origin.keeps_checkpoint)
             sinks = _open_sinks(config, folder, loaded, origin.identity, tensorboard=tensorboard, wandb=wandb)
             if loaded is None:
                 _begin(folder, checkpoints, config, origin)
             session = Session(
-                config, folder, parts, lock, saving=saving or SavingConfig(), checkpoints=checkpoints, loaded=loaded,
+                config, folder, parts, lock, saving=saving, checkpoints=checkpoints, loaded=loaded,
                 sinks=sinks, voice=voice, stop=stop,
             )  # fmt: skip
             remove_file(folder.summary)  # not before the run is back where it was
@@ -188,20 +201,23 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
     """
     if is_present(folder.config):
         there, here = folder.read_config(), to_flat(config)
-        different, further = differences(there, here), is_further(there, here)
-        if different and not further:
+        different, change = differences(there, here), budget_change(there, here)
+        if different and change is None:
             listed = ", ".join(f"{key}: {old!r} there, {new!r} here" for key, (old, new) in different.items())
             raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another folder")
         if restart:
             return None
+        further = is_further(there, here)
+        if change is not None and not further:
+            _refuse_less(folder, there, *change)
         try:
             summary = folder.read_summary()
         except DamagedFileError as error:
             raise DamagedFileError(f"{error}; --restart begins the run again") from error
         if summary is None or summary.get("status") != "finished":
             return None
-        if further and not _ends_before_its_cap(there, summary) and not Checkpoints(folder.checkpoints).exist():
-            ((budget, (before, after)),) = different.items()
+        if change and not _ends_before_its_cap(there, summary) and not Checkpoints(folder.checkpoints).exist():
+            budget, before, after = change
             raise UsageError(
                 f"{folder.path} is finished ({budget} {before:,}) and cannot be taken further, to {after:,}: only "
                 "--keep-checkpoint would have kept what to go on from; choose another folder, or remove this one"
@@ -210,6 +226,18 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
     if folder.path.exists() and (not folder.path.is_dir() or any(not _is_ours(p) for p in folder.path.iterdir())):
         raise UsageError(f"{folder.path} exists and is not a run folder; choose another folder")
     return None
+
+
+def _refuse_less(folder: RunFolder, there: Mapping[str, Any], budget: str, before: int, after: int) -> NoReturn:
+    """Raise a UsageError that says what the run in `folder` has behind it, and that it cannot have less."""
+    try:
+        behind = f"has {budget_use(folder, there)} behind it"
+    except DamagedFileError:
+        behind = f"was begun with {budget} {before:,}"
+    raise UsageError(
+        f"{folder.path} {behind}: a budget can be raised, and not lowered to {after:,}; choose another folder, or "
+        "begin this run again with --restart"
+    )
 
 
 def _ends_before_its_cap(config: Mapping[str, Any], summary: Mapping[str, Any]) -> bool:
@@ -228,6 +256,13 @@ def _with_a_larger_cap(folder: RunFolder, config: TrainConfig[Any]) -> dict[str,
         return None
     write_json_atomically(folder.config, to_flat(config))
     return summary
+
+
+def _remove_kept_checkpoint(folder: RunFolder) -> None:
+    """Remove the checkpoint that a finished run kept, and remember that."""
+    with locked(folder.lock):
+        Checkpoints(folder.checkpoints).remove()
+        Provenance.read(folder).keeping_checkpoint(False).write()
 
 
 def _find_checkpoint(folder: RunFolder, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Loaded | None:

@@ -76,7 +76,7 @@ class Session:
         """Begin the run, or go on from `loaded`, the checkpoint that was found."""
         self._config, self._folder, self._parts, self._checkpoints = config, folder, parts, checkpoints
         self._show, self._warn, self._stop, self._lock = voice.show, voice.warn, stop, lock
-        self._keeps_checkpoint = saving.keep_checkpoint
+        self._keeps_checkpoint = bool(saving.keep_checkpoint)
         records = Records(folder.metrics, config.run.log_every, Sinks(sinks, voice.warn))
         self._run = Run(parts, records, make_goal(config.env), Evaluator(config, parts.learner.q_values))
         self._timing = JsonLines(folder.timing)
