@@ -71,7 +71,7 @@ def mean_return(folder: Path, seed: int, precision: str) -> float:
     """Train on CartPole and return the mean evaluation return after the first steps."""
     settings = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": TOTAL_STEPS, "precision": precision}
     path = folder / f"{precision}-{seed}"
-    run(from_flat(settings | {"seed": seed, "eval_every_frames": EVALUATE_EVERY, "eval_max_steps": 5000}), path)
+    run(from_flat(settings | {"seed": seed, "eval_every_steps": EVALUATE_EVERY, "eval_max_steps": 5000}), path)
     evaluations = RunFolder(path).read_metrics("evaluation")
     return float(np.mean([record["mean_return"] for record in evaluations if record["step"] > COUNT_AFTER]))
 

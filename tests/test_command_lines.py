@@ -61,7 +61,7 @@ MALFORMED = {
     "train deep-sea --size 1.5": "--size must be a whole number, got '1.5'",
     "train deep-sea --mask-probability half": "--mask-probability must be a number, got 'half'",
     "train deep-sea --hidden-sizes 50,50": "--hidden-sizes",
-    "train deep-sea --eval-every-frames often": "--eval-every-frames must be None or a whole number, got 'often'",
+    "train deep-sea --eval-every-steps often": "--eval-every-steps must be None or a whole number, got 'often'",
     "train deep-sea --snapshot-every lgo": "--snapshot-every must be None or a whole number or log, got 'lgo'",
     "train atari --total-frames 1e6": "--total-frames must be a whole number, got '1e6'",
     "evaluate begun --episodes many": "--episodes must be None or a whole number, got 'many'",

@@ -16,7 +16,7 @@ SMALL = ["--size", "4", "--num-heads", "4", "--hidden-sizes", "8", "8", "--max-e
 TRAIN = ["train", "deep-sea", *SMALL, "--no-stop-when-solved"]
 MINE = ["--strategy-from", "my_strategy.Mine"]
 GYM = ["train", "gym", "--env-id", "Mine-v0", "--total-steps", "60", "--learning-starts", "30", "--quiet"]
-GYM += ["--eval-every-frames", "60", "--eval-episodes", "2", "--hidden-sizes", "8"]
+GYM += ["--eval-every-steps", "60", "--eval-episodes", "2", "--hidden-sizes", "8"]
 LAKE = ["--import", "my_lake"]
 
 

@@ -85,7 +85,7 @@ def test_what_does_not_count_is_listed(tmp_path):
 
 def test_a_report_on_gymnasium_alone_has_its_table_and_no_claims(tmp_path):
     small = {"environment": "gym", "env_id": "FrozenLake-v1", "total_steps": 300, "num_heads": 2, "hidden_sizes": [8]}
-    summary = run(from_flat(small | {"eval_every_frames": 100, "eval_episodes": 2}), tmp_path / "runs/one").summary
+    summary = run(from_flat(small | {"eval_every_steps": 100, "eval_episodes": 2}), tmp_path / "runs/one").summary
     page = write_report(tmp_path / "runs", tmp_path / "out.html", DEFAULTS).read_text()
     assert "1 of 1 run in" in page
     assert "On FrozenLake-v1 (300 steps) BootDQN-EVOI (mean), K = 2 has a last evaluation of" in page

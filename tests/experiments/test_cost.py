@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.experiments.conduct import _finishing_time, cost_table, runs_at_a_time
-from bootdqn.experiments.cost import Cost, longest_evaluations
+from bootdqn.experiments.cost import Cost, _Measured, costs, longest_evaluations
 from bootdqn.experiments.events import SweepOutcome
-from bootdqn.experiments.plan import deep_sea_race, load_sweep
+from bootdqn.experiments.plan import PlannedRun, deep_sea_race, load_sweep
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.estimate import Estimate
 from reference.planned import planned
@@ -101,14 +102,28 @@ def test_training_costs_at_most_the_steps_of_its_budget(settings, steps):
     assert from_flat(settings).env.longest_steps == steps
 
 
+def test_runs_with_evaluations_are_tried_apart_from_those_without(monkeypatch):
+    tried = []
+
+    def measured(config):
+        tried.append(config)
+        return _Measured(evaluating=10.0, training=10.0, needed=Estimate(0, 0, 0, 0))
+
+    monkeypatch.setattr("bootdqn.experiments.cost._measured", measured)
+    settings = [DIVE | {"eval_every_steps": every, "seed": seed} for every in (None, 500, 700) for seed in (0, 1)]
+    found = costs([PlannedRun(PurePosixPath(), resolve(from_flat(one))) for one in settings])
+    assert [config.env.eval_every_steps for config in tried] == [None, 500]
+    assert [cost.seconds for cost in found] == [100.0, 100.0, 120.0, 120.0, 110.0, 110.0]
+
+
 @pytest.mark.parametrize(
     ("settings", "steps"),
     [
         (DIVE, 0),
-        (DIVE | {"eval_every_frames": 300, "eval_episodes": 4}, 3 * 40),
+        (DIVE | {"eval_every_steps": 300, "eval_episodes": 4}, 3 * 40),
         (PONG, 5 * 270_000),
         (PONG | {"eval_max_steps": 7}, 5 * 7),
-        (CART | {"eval_every_frames": 40, "eval_max_steps": 9}, 2 * 9),
+        (CART | {"eval_every_steps": 40, "eval_max_steps": 9}, 2 * 9),
     ],
 )
 def test_evaluations_cost_their_steps_too(settings, steps):

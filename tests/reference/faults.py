@@ -78,13 +78,13 @@ SMALL = {
     "learning_starts": LEARNING_STARTS,
     "target_every": 20,
     "replay_capacity": 150,
-    "eval_every_frames": None,
+    "eval_every_steps": None,
     "log_every": 10,
 }
 FUSED, AUTOGRAD = {}, {"engine": "autograd"}
 SHARED = {"engine": "autograd", "env_id": WALK_IN_NUMBERS, "ensemble": "shared", "hidden_sizes": [8, 8, 8]}
 LEARNERS = {"fused": FUSED, "autograd": AUTOGRAD, "shared": SHARED}
-EVALUATED = {"eval_every_frames": 64, "eval_episodes": 3}
+EVALUATED = {"eval_every_steps": 64, "eval_episodes": 3}
 
 
 def train(settings, path, **options):

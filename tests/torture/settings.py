@@ -13,7 +13,7 @@ DEEP_SEA = {
     "learning_starts": LEARNING_STARTS,
     "replay_capacity": CAPACITY,
     "log_every": 7,
-    "eval_every_frames": EVALUATION_EVERY,
+    "eval_every_steps": EVALUATION_EVERY,
     "eval_episodes": 2,
 }
 BEYOND_THE_PAPER = {
@@ -57,7 +57,7 @@ GYM = _GAME | {
     "env_id": "CartPole-v1",
     "total_steps": GAME_STEPS,
     "hidden_sizes": [8],
-    "eval_every_frames": 50,
+    "eval_every_steps": 50,
     "eval_episodes": 2,
     "eval_max_steps": 20,
 }

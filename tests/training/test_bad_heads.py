@@ -144,6 +144,6 @@ def test_the_command_line_names_the_head_and_the_remedy(path, monkeypatch, capsy
 
 def test_weights_that_were_saved_for_looking_at_stay_finite(path, monkeypatch):
     with spoiled_at(monkeypatch, 97, spoil_loss, head=0), pytest.raises(TrainingError):
-        train({"eval_every_frames": 50, "eval_episodes": 1}, path)
+        train({"eval_every_steps": 50, "eval_episodes": 1}, path)
     weights = read_tensors(RunFolder(path).weights)
     assert all(np.isfinite(array).all() for array in weights.values())

@@ -155,8 +155,8 @@ def episodes_and_updates(path):
 
 
 def test_training_is_the_same_with_and_without_evaluation(tmp_path):
-    run(config(eval_every_frames=100), tmp_path / "with")
-    run(config(eval_every_frames=None), tmp_path / "without")
+    run(config(eval_every_steps=100), tmp_path / "with")
+    run(config(eval_every_steps=None), tmp_path / "without")
     assert episodes_and_updates(tmp_path / "with") == episodes_and_updates(tmp_path / "without")
     evaluations = list(RunFolder(tmp_path / "with").read_metrics("evaluation"))
     assert [record["frames"] for record in evaluations] == [100, 200, 300, 400, 500, 600]
@@ -169,7 +169,7 @@ def test_training_is_the_same_with_and_without_evaluation(tmp_path):
 
 def test_a_run_whose_last_evaluation_was_abandoned_is_not_finished(tmp_path, monkeypatch):
     monkeypatch.setattr("bootdqn.training.evaluation.evaluate", lambda *_, **__: None)
-    summary = run(config(eval_every_frames=600), tmp_path / "run").summary
+    summary = run(config(eval_every_steps=600), tmp_path / "run").summary
     assert summary["status"] == "interrupted"
 
 
@@ -179,7 +179,7 @@ def test_atari_is_scored_by_whole_games_whatever_ends_an_episode_of_learning():
 
 def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tmp_path):
     for count in (1, 3, 8):
-        run(config(num_envs=count, eval_every_frames=None, update_every=4), tmp_path / str(count))
+        run(config(num_envs=count, eval_every_steps=None, update_every=4), tmp_path / str(count))
     updates = {count: RunFolder(tmp_path / str(count)).read_summary()["updates"] for count in (1, 3, 8)}
     assert updates[1] == 600 // 4 - 50 // 4
     assert abs(updates[3] - updates[1]) <= 1

@@ -27,7 +27,7 @@ def test_the_frozen_lake_is_crossed_every_time_by_most_agents(tmp_path):
     """One agent in a few never meets the goal while it acts at random, and has nothing to learn from."""
     crossed = []
     for seed in range(4):
-        settings = {"environment": "gym", "env_id": LAKE, "total_steps": 8000, "eval_every_frames": 8000, "seed": seed}
+        settings = {"environment": "gym", "env_id": LAKE, "total_steps": 8000, "eval_every_steps": 8000, "seed": seed}
         run(from_flat(settings), tmp_path / str(seed))
         (evaluation,) = RunFolder(tmp_path / str(seed)).read_metrics("evaluation")
         crossed.append(evaluation["returns"] == [1.0] * 10 and evaluation["lengths"] == [6] * 10)
@@ -37,7 +37,7 @@ def test_the_frozen_lake_is_crossed_every_time_by_most_agents(tmp_path):
 def test_the_pole_stays_up(tmp_path):
     """Chance keeps it up for about 22 steps."""
     settings = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 5000, "num_heads": 5}
-    run(from_flat(settings | {"eval_every_frames": 1000}), tmp_path / "run")
+    run(from_flat(settings | {"eval_every_steps": 1000}), tmp_path / "run")
     returns = [record["mean_return"] for record in RunFolder(tmp_path / "run").read_metrics("evaluation")]
     assert max(returns[2:]) > 150
 

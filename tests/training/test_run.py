@@ -175,9 +175,15 @@ def test_progress_is_in_the_unit_of_the_budget():
     assert (atari.position, gym.position) == ("3,456 frames", "864 steps")
 
 
+def test_the_last_line_counts_in_the_unit_of_the_flags():
+    atari = {"status": "finished", "steps": 250, "frames": 1000, "seconds": 61.0, "max_evaluation": 3.0}
+    assert summary_line(atari) == "finished, best evaluation 3 (1,000 frames, 1m 01s)"
+    assert summary_line(atari | {"frames": 250}) == "finished, best evaluation 3 (250 steps, 1m 01s)"
+
+
 def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
     settings = {"environment": "gym", "env_id": "FrozenLake-v1", "total_steps": 1500, "hidden_sizes": [8, 8]}
-    summary = run(from_flat(settings | {"num_heads": 2, "eval_every_frames": None}), tmp_path).summary
+    summary = run(from_flat(settings | {"num_heads": 2, "eval_every_steps": None}), tmp_path).summary
     returns = [record["return"] for record in RunFolder(tmp_path).read_metrics("episode")]
     assert len(returns) > 100
     assert summary["recent_return"] == sum(returns[-100:]) / 100

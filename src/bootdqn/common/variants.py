@@ -16,7 +16,7 @@ SAY_NOTHING_OF_THE_ALGORITHM = frozenset(
 """Settings that runs of one variant may differ in: at most, rounding depends on them."""
 OF_THE_TASK = {
     "deep-sea": frozenset(
-        {"size", "max_episodes", "stop_when_solved", "eval_every_frames", "eval_episodes", "eval_max_steps", "vote"}
+        {"size", "max_episodes", "stop_when_solved", "eval_every_steps", "eval_episodes", "eval_max_steps", "vote"}
     ),
     "atari": frozenset({"game", "total_frames"}),
     "gym": frozenset({"env_id", "env_options", "total_steps"}),

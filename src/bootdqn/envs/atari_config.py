@@ -57,6 +57,8 @@ class AtariConfig:
     """Learn from the sign of a reward only; the scores reported are never clipped."""
     total_frames: int = 200_000_000
     """Stop after this many frames of the emulator."""
+    eval_every_frames: int | None = 1_000_000
+    """Frames from one evaluation to the next (None: no evaluation)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "game", canonical_game(self.game))
@@ -64,8 +66,8 @@ class AtariConfig:
             raise ValueError(f"--sticky must be in [0, 1), got {self.sticky}")
         if self.noop_max < 0:
             raise ValueError(f"--noop-max must be at least 0, got {self.noop_max}")
-        for field in ("frame_skip", "screen_size", "total_frames"):
-            if getattr(self, field) < 1:
+        for field in ("frame_skip", "screen_size", "total_frames", "eval_every_frames"):
+            if getattr(self, field) is not None and getattr(self, field) < 1:
                 raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
         if self.screen_size < SMALLEST_SCREEN:
             raise ValueError(f"--screen-size must be at least {SMALLEST_SCREEN}, got {self.screen_size}")
@@ -91,7 +93,7 @@ class AtariConfig:
     @property
     def costs_like(self) -> "AtariConfig":
         """What the cost of a step depends on; one game stands for all."""
-        return replace(self, game="Pong", total_frames=1)
+        return replace(self, game="Pong", total_frames=1, eval_every_frames=None)
 
     @property
     def longest_episode(self) -> int:

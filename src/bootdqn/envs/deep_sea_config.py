@@ -24,6 +24,8 @@ class DeepSeaConfig:
     """Stop after this many episodes, solved or not."""
     stop_when_solved: bool = True
     """Stop once both readings of "solved" hold."""
+    eval_every_steps: int | None = None
+    """Environment steps from one evaluation to the next (None: no evaluation)."""
     deterministic: bool = True
     """Turn off for the windy version: a move right may fail, and the last rewards are noisy."""
     randomize_actions: bool = True
@@ -54,6 +56,11 @@ class DeepSeaConfig:
         return self.max_episodes * self.longest_episode
 
     @property
+    def eval_every_frames(self) -> int | None:
+        """The steps from one evaluation to the next, since every step is a frame here."""
+        return self.eval_every_steps
+
+    @property
     def default_target_every(self) -> int:
         """Steps from one change of the target networks to the next, unless the run says another number."""
         return self.size
@@ -61,8 +68,9 @@ class DeepSeaConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.size <= LARGEST_SIZE:
             raise ValueError(f"--size must be in 1..{LARGEST_SIZE}, got {self.size}")
-        if self.max_episodes < 1:
-            raise ValueError(f"--max-episodes must be at least 1, got {self.max_episodes}")
+        for field in ("max_episodes", "eval_every_steps"):
+            if getattr(self, field) is not None and getattr(self, field) < 1:
+                raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
         if not math.isfinite(self.unscaled_move_cost):
             raise ValueError(f"--unscaled-move-cost must be finite, got {self.unscaled_move_cost}")
         if self.mapping_seed is not None and not 0 <= self.mapping_seed < 2**32:

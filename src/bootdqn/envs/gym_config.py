@@ -30,14 +30,17 @@ class GymConfig:
     """Import a module of your own that registers environments."""
     total_steps: int = 100_000
     """Stop after this many environment steps."""
+    eval_every_steps: int | None = 10_000
+    """Environment steps from one evaluation to the next (None: no evaluation)."""
     clip_rewards: bool = False
     """Learn from the sign of the rewards only."""
 
     def __post_init__(self) -> None:
         self._refuse_what_was_not_imported()
         _ = self.options
-        if self.total_steps < 1:
-            raise ValueError(f"--total-steps must be at least 1, got {self.total_steps}")
+        for field in ("total_steps", "eval_every_steps"):
+            if getattr(self, field) is not None and getattr(self, field) < 1:
+                raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -76,6 +79,11 @@ class GymConfig:
     def total_frames(self) -> int:
         """The steps, since every step is a frame here."""
         return self.total_steps
+
+    @property
+    def eval_every_frames(self) -> int | None:
+        """The steps from one evaluation to the next, since every step is a frame here."""
+        return self.eval_every_steps
 
     @property
     def costs_like(self) -> str:

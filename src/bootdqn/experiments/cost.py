@@ -33,9 +33,9 @@ class Cost(NamedTuple):
 def longest_evaluations(config: TrainConfig[EnvConfig]) -> int:
     """Return the most steps that all evaluations of a run can take together."""
     env, rules = config.env, config.evaluation
-    if rules.eval_every_frames is None:
+    if env.eval_every_frames is None:
         return 0
-    each, times = rules.eval_max_steps, env.longest_steps * env.frames_per_step // rules.eval_every_frames
+    each, times = rules.eval_max_steps, env.longest_steps * env.frames_per_step // env.eval_every_frames
     if env.longest_episode is not None:
         each = min(each, rules.eval_episodes * env.longest_episode)
     return times * each
@@ -88,7 +88,8 @@ def _kind(config: TrainConfig[Any]) -> Any:
     """Return what the cost of a step depends on; of our own strategies EVOI stands for all."""
     env = config.env
     actor = config.actor if config.actor.strategy_from else replace(config.actor, strategy="evoi", warmup_steps=0)
-    return (env.kind, env.costs_like, actor, config.network, config.learner, config.replay, replace(config.run, seed=0))
+    evaluated, run = env.eval_every_frames is not None, replace(config.run, seed=0)
+    return (env.kind, env.costs_like, evaluated, actor, config.network, config.learner, config.replay, run)
 
 
 class _Measured(NamedTuple):
@@ -119,7 +120,7 @@ def _measured(config: TrainConfig[Any]) -> _Measured:
 
 
 def _steps_a_second_of_evaluations(config: TrainConfig[Any], parts: Parts) -> float:
-    if config.evaluation.eval_every_frames is None:
+    if config.env.eval_every_frames is None:
         return math.inf
     environment = make_environment(for_evaluation(config.env))
     parts.learner.q_values(parts.position.observations)  # whatever must be compiled is compiled now

@@ -16,7 +16,7 @@ from bootdqn.common.written import counted
 from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import default_settings, to_flat
-from bootdqn.training.display import describe, duration, result_of_summary
+from bootdqn.training.display import describe, duration, length_of_summary, result_of_summary
 from bootdqn.training.session import Progress
 
 PLAIN_LINE_EVERY_SECONDS = 60.0
@@ -113,5 +113,5 @@ def result_of(end: Ended) -> str:
     if end.summary is None:
         return f"failed{', will be tried again' if end.retrying else ''}: {end.error}"
     if not end.finished:
-        return f"stopped after {counted(end.summary['steps'], 'step')}; the same command goes on"
+        return f"stopped after {length_of_summary(end.summary)}; the same command goes on"
     return result_of_summary(end.summary)

@@ -59,10 +59,8 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Evaluation by the vote of the heads, on an environment of its own."""
+    """Evaluation by the vote of the heads, on an environment of its own; the environment's flags say how often."""
 
-    eval_every_frames: int | None = None
-    """Frames from one evaluation to the next (None: no evaluation)."""
     eval_episodes: int = 10
     """The most episodes of one evaluation."""
     eval_max_steps: int = 500_000
@@ -71,9 +69,9 @@ class EvaluationConfig:
     """How the heads vote."""
 
     def __post_init__(self) -> None:
-        for name in ("eval_every_frames", "eval_episodes", "eval_max_steps"):
+        for name in ("eval_episodes", "eval_max_steps"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if value < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
 
 
@@ -141,7 +139,6 @@ ATARI = TrainConfig(
         target_every=10_000,
     ),
     replay=ReplayConfig(replay_capacity=1_000_000, mask_probability=1.0),
-    evaluation=EvaluationConfig(eval_every_frames=1_000_000),
     run=RunConfig(threads=2),
 )
 """The paper's Atari experiments (Section IV)."""
@@ -154,7 +151,6 @@ GYM = TrainConfig(
         batch_size=64, learning_rate=1e-3, loss="huber", learning_starts=1000, update_every=1, target_every=250
     ),
     replay=ReplayConfig(replay_capacity=100_000, mask_probability=0.5),
-    evaluation=EvaluationConfig(eval_every_frames=10_000),
 )
 """Settings for small tasks; ours, the paper has none.
 

@@ -41,7 +41,13 @@ def result_of_summary(summary: dict[str, Any]) -> str:
 def summary_line(summary: dict[str, Any]) -> str:
     """Say in a line how a run ended."""
     result = result_of_summary(summary)
-    return f"{summary['status']}, {result} ({counted(summary['steps'], 'step')}, {duration(summary['seconds'])})"
+    return f"{summary['status']}, {result} ({length_of_summary(summary)}, {duration(summary['seconds'])})"
+
+
+def length_of_summary(summary: dict[str, Any]) -> str:
+    """Say how long a run is so far: in frames where a step is several of them, as in the flags, else in steps."""
+    steps, frames = summary["steps"], summary.get("frames")
+    return counted(steps, "step") if frames in (None, steps) else counted(frames, "frame")
 
 
 def duration(seconds: float) -> str:

@@ -110,7 +110,7 @@ class Evaluator:
 
     def is_due(self, step: int) -> bool:
         """Return whether an evaluation is due after `step` environment steps and has not been made."""
-        every = self._config.evaluation.eval_every_frames
+        every = self._config.env.eval_every_frames
         return every is not None and step * self._config.env.frames_per_step // every > self._number
 
     def evaluate_if_due(
@@ -123,12 +123,13 @@ class Evaluator:
             stop: Asked at every step; where it answers yes the evaluation is abandoned, and is due still.
             on_progress: Called after every step with the episode it belongs to, and how many there will be at most.
         """
-        settings, frames = self._config.evaluation, step * self._config.env.frames_per_step
-        if settings.eval_every_frames is None or not self.is_due(step):
+        settings, env = self._config.evaluation, self._config.env
+        if env.eval_every_frames is None or not self.is_due(step):
             return None
         if self._environment is None:
-            self._environment = make_environment(for_evaluation(self._config.env))
-        number = frames // settings.eval_every_frames
+            self._environment = make_environment(for_evaluation(env))
+        frames = step * env.frames_per_step
+        number = frames // env.eval_every_frames
         with blamed_on("the evaluation"):
             found = evaluate(
                 self._q_values,
