@@ -1,5 +1,6 @@
 """Experiments as data: the paper's, a user's own, and what is wrong with them."""
 
+import os
 from pathlib import PurePosixPath
 
 import pytest
@@ -204,6 +205,48 @@ def test_the_experiments_with_variants_are_what_they_say():
     assert {strategy for strategy, *_ in combinations if strategy.startswith("vote")} == {"vote", "vote:rule=mean"}
     assert all(run.config.learner.update_every in (1, run.config.env.size) for run in sensitivity)
     assert {run.config.env.mapping_seed == run.config.run.seed for run in sensitivity} == {True, False}
+
+
+def test_yaml_with_aliases_is_refused_before_they_are_expanded(tmp_path):
+    bomb = ["base: {environment: deep-sea}", "axes:", "  a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    bomb += [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    (tmp_path / "bomb.yaml").write_text("\n".join(bomb))
+    with pytest.raises(UsageError, match=r"aliases .* are not read in a sweep's YAML; write the values out"):
+        load_sweep(str(tmp_path / "bomb.yaml"))
+
+
+@pytest.mark.parametrize("name", ["mine.toml", "mine.yaml"])
+def test_a_sweep_is_a_file_of_a_sensible_size_or_a_link_to_one(tmp_path, name):
+    path, content = tmp_path / name, tmp_path / f"content-{name}"
+    content.write_text(OWN if name.endswith("toml") else "base: {environment: deep-sea}")
+    path.symlink_to(content)
+    assert load_sweep(str(path)).name == "mine"
+    os.truncate(content, 2**36)
+    with pytest.raises(UsageError, match="has 68,719,476,736 bytes"):
+        load_sweep(str(path))
+    content.unlink()
+    os.mkfifo(content)
+    with pytest.raises(UsageError, match="is a named pipe, not a file"):
+        load_sweep(str(path))
+
+
+def test_more_runs_than_anybody_can_make_are_not_listed(tmp_path):
+    axes = "".join(f"{name} = {list(range(1, 101))}\n" for name in ("seed", "size", "num_heads", "batch_size"))
+    (tmp_path / "mine.toml").write_text(f'[base]\nenvironment = "deep-sea"\n[axes]\n{axes}')
+    with pytest.raises(UsageError, match="sweep mine: 100,000,000 runs, more than 1,000,000; shorten its axes"):
+        load_sweep(str(tmp_path / "mine.toml")).runs()
+
+
+@pytest.mark.parametrize("name", ["..", "../run", "a/../../b", "/tmp/run", "a/.hidden", "a b", "x" * 201, "a/b\n"])
+def test_a_planned_run_stays_below_its_experiment(name):
+    with pytest.raises(UsageError, match="cannot be the name of its directory"):
+        PlannedRun(PurePosixPath(name), from_flat({"environment": "deep-sea"}))
+
+
+def test_an_environment_whose_name_leads_out_of_the_directory_is_refused(tmp_path):
+    (tmp_path / "mine.toml").write_text('[base]\nenvironment = "gym"\n[axes]\nenv_id = [".."]\nseed = [0]\n')
+    with pytest.raises(UsageError, match=r"run '\.\./seed-0': '\.\.' cannot be the name of its directory"):
+        load_sweep(str(tmp_path / "mine.toml")).runs()
 
 
 def test_yaml_says_the_same_as_toml(tmp_path):

@@ -4,6 +4,8 @@ The seed is the outermost axis: an experiment stopped early has the same seeds i
 """
 
 import itertools
+import math
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,14 +14,20 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.files import read_regular
 from bootdqn.common.written import did_you_mean, read_value
 from bootdqn.training.config import TrainConfig, from_flat, resolve, to_flat
 
 BUILT_IN = Path(__file__).with_name("sweeps")
 SMOKE = "-smoke"
+MAX_BYTES = 2**20
+"""Of a file."""
+MAX_RUNS = 1_000_000
 _TASKS = ("game", "env_id")
 _SAYS_ITSELF = ("strategy", *_TASKS)
 """Settings whose value needs no name beside it in a folder's name."""
+_DIRECTORY = re.compile(r"[a-z0-9-][a-z0-9.-]{0,199}")
+"""What the name of a directory of a planned run consists of."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,15 @@ class PlannedRun:
 
     name: PurePosixPath
     config: TrainConfig[Any]
+
+    def __post_init__(self) -> None:
+        """Refuse a name that leads elsewhere than below the experiment's directory, or that no file system takes."""
+        bad = next((part for part in self.name.parts if not _DIRECTORY.fullmatch(part)), None)
+        if bad is not None:
+            raise UsageError(
+                f"run {str(self.name)!r}: {bad!r} cannot be the name of its directory, which has up to 200 letters, "
+                "digits, dots and dashes, and no dot first; give the environment another id, or change the axis"
+            )
 
 
 @dataclass(frozen=True)
@@ -52,6 +69,9 @@ class Sweep:
         Raises:
             UsageError: A setting or a value that does not exist.
         """
+        number = math.prod(map(len, self.axes.values())) * len(self.variants)
+        if number > MAX_RUNS:
+            raise UsageError(f"sweep {self.name}: {number:,} runs, more than {MAX_RUNS:,}; shorten its axes")
         keys = sorted(self.axes, key=lambda key: key != "seed")
         runs: dict[PurePosixPath, PlannedRun] = {}
         for values in itertools.product(*(self.axes[key] for key in keys)):
@@ -135,18 +155,25 @@ def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: in
 
 def _read(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".toml":
-            return tomllib.loads(text)
-        import yaml
-
-        return yaml.safe_load(text)
+        text = read_regular(Path(os.path.realpath(path)), MAX_BYTES).decode()  # a link that the user names is followed
+        return tomllib.loads(text) if path.suffix == ".toml" else _from_yaml(text)
+    except UsageError:
+        raise
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: {error}") from error
     except Exception as error:  # YAML has its own family of errors
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _from_yaml(text: str) -> Any:
+    """Return what a YAML text says; a UsageError where it has aliases: a few can stand for billions of values."""
+    import yaml
+
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+        raise UsageError("aliases (*name) are not read in a sweep's YAML; write the values out")
+    return yaml.safe_load(text)
 
 
 def _from_content(name: str, content: Any, *, smoke: bool) -> Sweep:
