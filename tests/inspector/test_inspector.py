@@ -72,6 +72,14 @@ def test_maps_are_those_of_the_networks(deep_sea):
     assert last.evoi == pytest.approx(bootdqn.evoi(q, reduce="sum").max(axis=-1), rel=1e-5)
 
 
+def test_a_directory_named_like_a_part_of_the_page_is_only_a_name(deep_sea, tmp_path):
+    named = tmp_path / "%DATA% %SCRIPT% %TITLE%"
+    shutil.copytree(deep_sea, named)
+    inspect_run(named, tmp_path / "page.html")
+    assert f"<title>{named.name}, deep-sea 6: why" in (tmp_path / "page.html").read_text()
+    assert data_of(tmp_path / "page.html")["title"] == f"{named.name}, deep-sea 6"
+
+
 def test_a_snapshot_can_be_chosen_by_its_step(deep_sea, tmp_path, capsys):
     inspect_run(deep_sea, tmp_path / "page.html", checkpoint="200")
     assert data_of(tmp_path / "page.html")["weightsStep"] == 200

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import math
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,16 @@ DIGITS = 5
 def write_page(recording: Recording, maps: list[Maps], path: Path) -> Path:
     """Write the page about `recording` (and the maps of DeepSea, if any) and return its path."""
     data = json.dumps(page_data(recording, maps), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    content = (_HERE / "inspector.html").read_text(encoding="utf-8")
-    for name, text in (
-        ("TITLE", escape(f"{recording.title}: why it chose that action")),
-        ("STYLE", (_HERE / "inspector.css").read_text(encoding="utf-8")),
-        ("SCRIPT", (_HERE / "inspector.js").read_text(encoding="utf-8")),
-        ("DATA", data),
-    ):
-        content = content.replace(f"%{name}%", text)
+    template = (_HERE / "inspector.html").read_text(encoding="utf-8")
+    parts = {
+        "TITLE": escape(f"{recording.title}: why it chose that action"),
+        "STYLE": (_HERE / "inspector.css").read_text(encoding="utf-8"),
+        "SCRIPT": (_HERE / "inspector.js").read_text(encoding="utf-8"),
+        "DATA": data,
+    }
+    content = re.sub(
+        f"%({'|'.join(parts)})%", lambda name: parts[name[1]], template
+    )  # at once: a title may hold %DATA%
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomically(path, content)
     return path
