@@ -96,6 +96,12 @@ def test_a_label_says_what_is_different(changes, name):
     assert label(variant_of(settings, DEFAULTS["deep-sea"])) == name
 
 
+@pytest.mark.parametrize("name", ["{0.nothing}", "{:>400000000}", "{", "{}", "{0}{1}", "%s"])
+def test_the_name_of_a_setting_is_text_and_no_format(name):
+    assert label(Variant("gain", ((name, 3),))) == f"BootDQN-Gain, {name}=3"
+    assert label(Variant("gain", (("prior_scale", name),))) == f"BootDQN-Gain + prior {name}"
+
+
 def test_on_atari_the_papers_evoi_is_the_mean():
     assert label(Variant("evoi", (("prior_scale", 3.0),)), on_atari) == "BootDQN-EVOI + prior 3"
     assert on_atari("evoi:reduce=sum,scale=2.0").label == "BootDQN-EVOI (sum, scale=2)"

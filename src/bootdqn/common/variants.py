@@ -79,14 +79,14 @@ def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> st
     if is_dqn(variant):
         text = "Double DQN" if settings.pop("double_q", True) else "DQN"
         settings.pop("num_heads")
-    added = [_ADDED[name].format(_said(settings.pop(name))) for name in _ADDED if name in settings]
+    added = [_filled(_ADDED[name], settings.pop(name)) for name in _ADDED if name in settings]
     if settings.get("replay") == "prioritized":
         added.append("prioritised")
         settings.pop("replay")
     changed = [_epsilon(settings)] if "epsilon" in settings else []
     for name, value in settings.items():
-        form = _CHANGED.get((name, value)) or _CHANGED.get(name) or f"{name}={{}}"
-        changed.append(form.format(_said(value)))
+        form = _CHANGED.get((name, value)) or _CHANGED.get(name)
+        changed.append(_filled(form, value) if form else f"{name}={_said(value)}")
     return "".join([text, *(f" + {one}" for one in added), *(f", {one}" for one in changed)])
 
 
@@ -132,6 +132,10 @@ def _epsilon(settings: dict[str, Any]) -> str:
     text = f"ε {_said(start)}"
     text += "" if end is None else f" to {_said(end)}"
     return text if steps is None else f"{text} in {steps:,} steps"
+
+
+def _filled(form: str, value: Any) -> str:
+    return form.replace("{}", _said(value))
 
 
 def _said(value: Any) -> str:
