@@ -35,7 +35,7 @@ from bootdqn.analysis.page import page
 from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
 from bootdqn.analysis.tables import Table
 from bootdqn.common.errors import NotWrittenError, UsageError
-from bootdqn.common.files import write_bytes_atomically, write_text_atomically
+from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, nameless
 from bootdqn.common.written import counted
 
@@ -287,8 +287,8 @@ def _write(out: Path, text: str, content: Content) -> None:
 
 
 def _write_files(content: Content, folder: Path) -> None:
-    for kind in ("figures", "tables"):
-        (folder / kind).mkdir(parents=True, exist_ok=True)
+    for directory in (folder, folder / "figures", folder / "tables"):
+        make_directory(directory)  # below a run directory, perhaps, and there no link is followed
     for name, drawn in content.figures.items():
         write_bytes_atomically(folder / "figures" / f"{name}.png", drawn.png)
         write_text_atomically(folder / "figures" / f"{name}.svg", drawn.svg)
