@@ -9,8 +9,8 @@ from bootdqn.analysis.atari import read_played
 from bootdqn.analysis.deep_sea import read_results, regret_curves
 from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
-from bootdqn.common import run_folder
-from bootdqn.common.errors import DamagedFileError
+from bootdqn.common import files
+from bootdqn.common.errors import DamagedFileError, NotWrittenError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.variants import Variant
 from reference.run_folders import DEFAULTS, write_atari, write_deep_sea, write_gym
@@ -22,8 +22,9 @@ def change(path, **values):
 
 def read(root, reader):
     """Return how many runs count, and why the others do not."""
-    found, troubles = reader(read_runs(root, DEFAULTS)[0])
-    return len(found), {trouble.name: trouble.problem.partition(":")[0] for trouble in troubles}
+    runs, unreadable = read_runs(root, DEFAULTS)
+    found, troubles = reader(runs)
+    return len(found), {trouble.name: trouble.problem.partition(":")[0] for trouble in unreadable + troubles}
 
 
 @pytest.mark.parametrize("line", [b"[]", b"3", b'"text"', b"null", b'{"kind": "\xff"}', b"[" * 100_000, b"{"])
@@ -151,7 +152,7 @@ def test_a_curve_that_cannot_be_read_is_listed(tmp_path):
 
 @pytest.mark.parametrize("block", [1, 7, 64, 2**16])
 def test_the_last_record_is_found_from_the_end(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(run_folder, "BLOCK", block)
+    monkeypatch.setattr(files, "BLOCK", block)
     folder = RunFolder(tmp_path)
     assert folder.last_metrics() is None
     for content, last, last_episode in (
@@ -166,3 +167,19 @@ def test_the_last_record_is_found_from_the_end(tmp_path, monkeypatch, block):
     folder.metrics.write_bytes(b'{"kind": "episode"}\n[]\n')
     with pytest.raises(DamagedFileError, match=r"the end of .*metrics\.jsonl: expected a JSON object"):
         folder.last_metrics("episode")
+
+
+@pytest.mark.parametrize("link", ["report_files", "report_files/figures", "report_files/tables"])
+def test_figures_and_tables_are_written_through_no_link(tmp_path, link):
+    runs, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
+    write_deep_sea(runs / "run", bad=[True])
+    for name in ("figures/deep-sea.png", "tables/deep-sea.csv", "deep-sea.png", "deep-sea.csv"):
+        (elsewhere / name).parent.mkdir(parents=True, exist_ok=True)
+        (elsewhere / name).write_text("mine")
+    (runs / link).parent.mkdir(exist_ok=True)
+    (runs / link).symlink_to(elsewhere)
+    with pytest.raises(NotWrittenError, match="cannot be written"):
+        write_report(runs, runs / "report.html", DEFAULTS)
+    files = [file for file in elsewhere.rglob("*") if file.is_file()]
+    assert len(files) == 4
+    assert {file.read_text() for file in files} == {"mine"}

@@ -9,7 +9,7 @@ import torch
 
 from bootdqn.common import errors
 from bootdqn.common.errors import TrainingError, blamed_on, raised_in
-from bootdqn.common.run_folder import read_json_object
+from bootdqn.common.json_files import CONFIG, read_json_object
 
 
 def error_of(call):
@@ -34,7 +34,7 @@ def test_a_line_of_a_library_is_told_where_the_user_has_none(monkeypatch):
 
 
 def test_a_line_of_our_own_is_never_told(tmp_path):
-    error = error_of(lambda: read_json_object(tmp_path / "nowhere.json"))
+    error = error_of(lambda: read_json_object(tmp_path / "nowhere.json", CONFIG))
     while error.__traceback__.tb_next:
         error.__traceback__ = error.__traceback__.tb_next
     assert raised_in(error) == ""

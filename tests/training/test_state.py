@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.run_folder import RunFolder, read_json_object
+from bootdqn.common.json_files import PROVENANCE, read_json_object
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.provenance import Provenance, arithmetic
 from bootdqn.training.session import Voice
 from reference.faults import AUTOGRAD, FUSED, rounds_watched, stopping_at, train
@@ -69,11 +70,11 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
     with stopping_at(monkeypatch, 100):
         train(settings, path)
     file, warned = RunFolder(path).provenance, []
-    began = read_json_object(file)
+    began = read_json_object(file, PROVENANCE)
     began["machine"]["arithmetic"] |= began_with
     file.write_text(json.dumps(began))
     assert train(settings, path, voice=Voice(warn=warned.append)).exit_code == 0
-    assert read_json_object(file)["exact"] is exact
+    assert read_json_object(file, PROVENANCE)["exact"] is exact
     assert [line.partition(" (")[0] for line in warned] == ["this run began with other instructions"] * (not exact)
     for value in began_with.values():
         assert exact or str(value) in warned[0]
@@ -98,17 +99,17 @@ def test_a_library_that_another_package_has_loaded_does_not_count(monkeypatch):
 @pytest.mark.parametrize("machine", [None, {}, {"arithmetic": "AVX2"}, []])
 def test_a_run_that_began_nobody_knows_where_is_taken_for_exact(killed, machine):
     file, warned = RunFolder(killed).provenance, []
-    file.write_text(json.dumps(read_json_object(file) | {"machine": machine}))
+    file.write_text(json.dumps(read_json_object(file, PROVENANCE) | {"machine": machine}))
     assert train(FUSED, killed, voice=Voice(warn=warned.append)).exit_code == 0
     assert warned == []
-    assert read_json_object(file)["exact"] is True
+    assert read_json_object(file, PROVENANCE)["exact"] is True
 
 
 def test_a_run_goes_on_without_the_file_about_its_beginning(killed):
     file = RunFolder(killed).provenance
     file.unlink()
     assert train(FUSED, killed).exit_code == 0
-    assert list(read_json_object(file)) == ["id", "keep_checkpoint", "exact", "resumed"]
+    assert list(read_json_object(file, PROVENANCE)) == ["id", "keep_checkpoint", "exact", "resumed"]
 
 
 def test_a_run_has_its_id_for_life_however_its_directory_is_renamed(killed):
@@ -121,5 +122,5 @@ def test_a_run_has_its_id_for_life_however_its_directory_is_renamed(killed):
 @pytest.mark.parametrize("written", [None, 7, "", "../../elsewhere", "g" * 16, "a" * 17])
 def test_an_id_that_no_run_can_have_is_replaced(killed, written):
     file = RunFolder(killed).provenance
-    file.write_text(json.dumps(read_json_object(file) | {"id": written}))
+    file.write_text(json.dumps(read_json_object(file, PROVENANCE) | {"id": written}))
     assert re.fullmatch("[0-9a-f]{16}", Provenance.read(RunFolder(killed)).identity)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from bootdqn.common.budget import budget_use
 from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.files import is_present
 from bootdqn.common.run_folder import RunFolder, find_runs
 from bootdqn.common.variants import Variant, variant_of
 
@@ -84,7 +85,7 @@ def read_runs(root: Path | Sequence[Path], defaults: Defaults) -> tuple[list[Run
     """Return the runs at and below a folder, or several, and those whose files cannot be read."""
     runs, troubles = [], []
     for name, folder in _named(root if isinstance(root, Sequence) else [root]):
-        if not folder.config.exists():
+        if not is_present(folder.config):
             troubles.append(Trouble(name, "damaged: it has no config.json"))
             continue
         try:
@@ -113,7 +114,7 @@ def shortfall(run: Run) -> str:
     Nothing where there are no records at all: they may have been left behind on purpose.
     """
     episodes = run.summary.get("episodes")
-    if not isinstance(episodes, int) or not run.folder.metrics.is_file():
+    if not isinstance(episodes, int) or not is_present(run.folder.metrics):
         return ""
     try:
         last = run.folder.last_metrics("episode")

@@ -11,11 +11,15 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import DamagedFileError
+
+BLOCK = 2**16
+"""Bytes that are read at a time from the end of a file."""
+_REMEDY = "remove it, or copy the run again from where it was made"
 
 
 def write_text_atomically(path: Path, text: str) -> None:
@@ -81,9 +85,42 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
         OSError: It is not there, or cannot be read.
     """
     with os.fdopen(open_regular(path), "rb") as file:
-        if os.fstat(file.fileno()).st_size > max_bytes or len(content := file.read(max_bytes + 1)) > max_bytes:
-            raise DamagedFileError(f"{path} is larger than {max_bytes:,} bytes; {_REMEDY}")
-        return content
+        if (size := os.fstat(file.fileno()).st_size) > max_bytes:
+            raise DamagedFileError(f"{path} has {size:,} bytes, such a file has {max_bytes:,} at most; {_REMEDY}")
+        return file.read(size)
+
+
+def read_lines(path: Path, max_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of a regular file; a last one that breaks off, as a crash leaves it, is passed over.
+
+    Raises:
+        DamagedFileError: It is something else, or a line is longer than `max_bytes`.
+        OSError: It is not there, or cannot be read.
+    """
+    with os.fdopen(open_regular(path), "rb") as file:
+        while (line := file.readline(max_bytes + 1)).endswith(b"\n"):
+            yield line
+        if len(line) > max_bytes:
+            raise _line_too_long(path, max_bytes)
+
+
+def read_lines_backwards(path: Path, max_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of a regular file, the last whole one first; raises what `read_lines` does."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        position, rest, ended = file.seek(0, os.SEEK_END), b"", False
+        while position:
+            size = min(BLOCK, position)
+            position -= size
+            file.seek(position)
+            rest, *lines = (file.read(size) + rest).split(b"\n")
+            if lines and not ended:
+                lines.pop()  # half-written, or nothing
+                ended = True
+            yield from reversed(lines)
+            if len(rest) > max_bytes:
+                raise _line_too_long(path, max_bytes)
+        if ended:
+            yield rest
 
 
 def check_file(path: Path, *, alone: bool = False) -> None:
@@ -160,7 +197,8 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-_REMEDY = "remove it, or copy the run again from where it was made"
+def _line_too_long(path: Path, max_bytes: int) -> DamagedFileError:
+    return DamagedFileError(f"{path}: a line has more than {max_bytes:,} bytes")
 
 
 def _matching(directory: Path, names: re.Pattern[str], keep: Container[str]) -> list[Path]:

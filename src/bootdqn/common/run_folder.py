@@ -1,6 +1,5 @@
 """The schema of a run folder: which file holds what. Training writes it; analysis reads it and imports no training."""
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -8,13 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bootdqn.common.errors import DamagedFileError, UsageError
-from bootdqn.common.files import check_directory, check_file, is_present, list_directory, open_regular, read_regular
+from bootdqn.common.errors import UsageError
+from bootdqn.common.files import (
+    check_directory,
+    check_file,
+    is_present,
+    list_directory,
+    read_lines,
+    read_lines_backwards,
+)
+from bootdqn.common.json_files import CONFIG, PROVENANCE, RECORD, SUMMARY, parse_json_object, read_json_object
 
-MAX_JSON_BYTES = 256 * 2**20
-SNAPSHOT_NAME = re.compile(r"step-([0-9]{12})\.safetensors")
-BLOCK = 2**16
-"""Bytes that are read at a time from the end of a file."""
+SNAPSHOT_NAME = re.compile(r"step-([0-9]{12,18})\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -87,14 +91,19 @@ class RunFolder:
             check_file(file, alone=True)  # they are written in place
         for directory in (self.checkpoints, self.checkpoints / "segments", self.snapshots, self.tensorboard):
             check_directory(directory)
+        check_directory(self.path / "wandb")
 
     def read_config(self) -> dict[str, Any]:
         """Return the configuration."""
-        return read_json_object(self.config)
+        return read_json_object(self.config, CONFIG)
 
     def read_summary(self) -> dict[str, Any] | None:
         """Return the summary, or None where the run has not ended yet."""
-        return read_json_object(self.summary) if is_present(self.summary) else None
+        return read_json_object(self.summary, SUMMARY) if is_present(self.summary) else None
+
+    def read_provenance(self) -> dict[str, Any]:
+        """Return how the run came about; nothing where somebody has removed that."""
+        return read_json_object(self.provenance, PROVENANCE) if is_present(self.provenance) else {}
 
     def read_metrics(self, kind: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the records of `kind`, or all. A half-written last line, as a crash leaves it, is passed over.
@@ -104,13 +113,10 @@ class RunFolder:
         """
         if not is_present(self.metrics):
             return
-        with os.fdopen(open_regular(self.metrics), "rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
-                    return
-                record = _record(line, f"{self.metrics}, line {number}")
-                if kind is None or record.get("kind") == kind:
-                    yield record
+        for number, line in enumerate(read_lines(self.metrics, RECORD.max_bytes), start=1):
+            record = parse_json_object(line, f"{self.metrics}, line {number}", RECORD)
+            if kind is None or record.get("kind") == kind:
+                yield record
 
     def last_metrics(self, kind: str | None = None) -> dict[str, Any] | None:
         """Return the last record of `kind`, or of any, reading no more of the file than its end; None where none is.
@@ -118,37 +124,19 @@ class RunFolder:
         Raises:
             DamagedFileError: A line on the way is not a JSON object in UTF-8.
         """
-        if not is_present(self.metrics):
-            return None
-        records = (_record(line, f"the end of {self.metrics}") for line in _lines_from_the_end(self.metrics))
+        records = _records_backwards(self.metrics)
         return next((record for record in records if kind is None or record.get("kind") == kind), None)
 
-
-def _record(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{where}: {error}") from error
-    if not isinstance(record, dict):
-        raise DamagedFileError(f"{where}: expected a JSON object, found {type(record).__name__}")
-    return record
+    def last_timing(self) -> dict[str, Any] | None:
+        """Return the last record of `timing.jsonl`; None where there is none."""
+        return next(_records_backwards(self.timing), None)
 
 
-def _lines_from_the_end(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, the last whole one first."""
-    with os.fdopen(open_regular(path), "rb") as file:
-        position, rest, ended = file.seek(0, os.SEEK_END), b"", False
-        while position:
-            size = min(BLOCK, position)
-            position -= size
-            file.seek(position)
-            rest, *lines = (file.read(size) + rest).split(b"\n")
-            if lines and not ended:
-                lines.pop()  # half-written, or nothing
-                ended = True
-            yield from reversed(lines)
-        if ended:
-            yield rest
+def _records_backwards(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records in `path`, the last first; none where it is not there."""
+    if is_present(path):
+        for line in read_lines_backwards(path, RECORD.max_bytes):
+            yield parse_json_object(line, f"the end of {path}", RECORD)
 
 
 def find_runs(root: Path) -> list[RunFolder]:
@@ -166,7 +154,7 @@ def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:
     if checkpoint is None:
         return None
     if isinstance(checkpoint, str) and Path(checkpoint).is_file():
-        return Path(checkpoint)
+        return Path(os.path.realpath(checkpoint))  # a link that the user names is followed
     found = find_snapshots(path)
     if str(checkpoint).isdecimal() and int(checkpoint) in found:
         return found[int(checkpoint)]
@@ -178,16 +166,5 @@ def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:
 def find_snapshots(path: Path) -> dict[int, Path]:
     """Return the snapshots of the run `path` by their step."""
     folder = RunFolder(path).snapshots
-    steps = {SNAPSHOT_NAME.fullmatch(name): folder / name for name in list_directory(folder)}
-    return {int(name[1]): file for name, file in steps.items() if name}
-
-
-def read_json_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in `path`, or raise a `DamagedFileError` that names it."""
-    try:
-        value = json.loads(read_regular(path, MAX_JSON_BYTES).decode())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{path}: {error}") from error
-    if not isinstance(value, dict):
-        raise DamagedFileError(f"{path}: expected a JSON object, found {type(value).__name__}")
-    return value
+    found = (SNAPSHOT_NAME.fullmatch(name) for name in list_directory(folder))
+    return {int(name[1]): folder / name[0] for name in found if name}

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import safetensors.numpy
 
-from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.errors import DamagedFileError, is_lack_of_memory
+from bootdqn.common.files import open_regular, read_regular
 from bootdqn.common.specs import Array
 
 _CODES = {
@@ -18,6 +19,7 @@ _CODES = {
     "uint64": "U64", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64",
 }  # fmt: skip
 _CHUNK = 2**20
+MAX_BYTES = 2**40
 
 
 class Digest(NamedTuple):
@@ -53,30 +55,48 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str
     return Digest(digest.hexdigest(), 8 + len(text) + end)
 
 
-def read_tensors(path: Path) -> dict[str, Array]:
+def read_tensors(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, Array]:
     """Return the arrays in a safetensors file.
 
     Raises:
-        DamagedFileError: It cannot be read as one.
+        DamagedFileError: It cannot be read as one, or is larger than `max_bytes`.
     """
     try:
-        return safetensors.numpy.load_file(path)
+        return read_tensors_and_metadata(path, max_bytes)[0]
+    except FileNotFoundError as error:
+        raise DamagedFileError(f"{path} is not there") from error
+
+
+def read_tensors_and_metadata(path: Path, max_bytes: int = MAX_BYTES) -> tuple[dict[str, Array], dict[str, str]]:
+    """Return the arrays in a safetensors file, and the texts that were written with them.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        DamagedFileError: It cannot be read as one, or is larger than `max_bytes`.
+    """
+    try:
+        content = read_regular(path, max_bytes)
+        arrays = safetensors.numpy.load(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    except (DamagedFileError, FileNotFoundError):
+        raise
     except Exception as error:  # the library raises what it comes across, such as an AttributeError at a foreign type
+        if is_lack_of_memory(error):
+            raise  # a machine that is too small says nothing of the file
         raise DamagedFileError(f"{path}: {type(error).__name__}: {error}") from error
+    return arrays, header.get("__metadata__", {})
 
 
 def digest_of(path: Path) -> Digest:
     """Return the digest of a file; a DamagedFileError if it cannot be read."""
     digest, size = hashlib.sha256(), 0
-    if not path.is_file():  # a device or a pipe may have no end
-        raise DamagedFileError(f"{path} is not a file")
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
                 size += len(chunk)
     except OSError as error:
-        raise DamagedFileError(f"{path}: {error}") from error
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror}") from error
     return Digest(digest.hexdigest(), size)
 
 

@@ -5,7 +5,6 @@ there are, how far each is, what it found) is in the run folders already, on sto
 dies is simply started again.
 """
 
-import json
 import os
 import socket
 import time
@@ -16,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bootdqn.common.errors import FolderInUseError, UsageError, how_to_install
+from bootdqn.common.errors import DamagedFileError, FolderInUseError, UsageError, how_to_install
 from bootdqn.common.lock import LOST_AFTER_SECONDS, Holder, holder_of
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.written import counted
@@ -219,11 +218,9 @@ def _train(
 def _progress_of(folder: RunFolder, planned: PlannedRun) -> Progress | None:
     """Return where a run is, from the last line of its `timing.jsonl`."""
     try:
-        with folder.timing.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 1000))
-            record = json.loads(file.read().splitlines()[-1])
+        record = folder.last_timing() or {}
         step, seconds = int(record["step"]), float(record["seconds"])
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+    except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
         return None
     completed = step / planned.config.env.longest_steps
     left = seconds * (1 - completed) / completed if completed else None

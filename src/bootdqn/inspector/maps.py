@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bootdqn.common.errors import blamed_on
+from bootdqn.common.files import is_present
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.run_folder import RunFolder, find_snapshots
 from bootdqn.common.specs import Array
@@ -41,7 +42,7 @@ def deep_sea_maps(player: Player, path: Path, seed: int, weights: Path | None) -
     last = RunFolder(path).weights
     files = [
         *find_snapshots(path).values(),
-        *([last] if last.exists() else []),
+        *([last] if is_present(last) else []),
         *([] if weights is None else [weights]),
     ]
     with pinned_threads(player.config.run.threads):

@@ -32,9 +32,9 @@ from bootdqn.common.files import (
     sync_folder,
     write_bytes_atomically,
 )
-from bootdqn.common.run_folder import read_json_object
+from bootdqn.common.json_files import CHECKPOINT, read_json_object
 from bootdqn.common.specs import Array
-from bootdqn.common.tensors import Digest, digest_of, read_tensors, write_tensors
+from bootdqn.common.tensors import MAX_BYTES, Digest, digest_of, read_tensors, write_tensors
 from bootdqn.replay.ring import RingReplay
 
 FORMAT, FORMAT_VERSION = "bootdqn checkpoint", 3
@@ -81,8 +81,9 @@ class Segment(NamedTuple):
 class Checkpoints:
     """The checkpoints of one run."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+        """Use the directory `path`; a checkpoint of more than `max_bytes` is damaged, and not read."""
+        self._path, self._max_bytes = path, max_bytes
         self._segments: dict[int, Segment] = {}
         self._kept: dict[int, set[str]] = {}
 
@@ -233,6 +234,8 @@ class Checkpoints:
         step, files, segments = _read_manifest(folder)
         expected = {folder / name: digest for name, digest in files.items()}
         expected |= {self._segment_file(segment): segment.digest for segment in segments.values()}
+        if (size := sum(digest.size for digest in expected.values())) > self._max_bytes:
+            raise DamagedFileError(f"it has {size:,} bytes, and one of this run has {self._max_bytes:,} at most")
         for path, digest in expected.items():
             if (path.is_file() and path.stat().st_size != digest.size) or digest_of(path) != digest:
                 raise DamagedFileError(f"{path.name} is not what was written")
@@ -264,9 +267,7 @@ def _checksum(content: Mapping[str, Any]) -> str:
 def _read_manifest(folder: Path) -> tuple[int, dict[str, Digest], dict[int, Segment]]:
     """Return the step, the files and the segments of a checkpoint; names in it never lead out of the folder."""
     path = folder / "manifest.json"
-    if not path.is_file():
-        raise DamagedFileError(f"{path} is not a file")
-    content = read_json_object(path)
+    content = read_json_object(path, CHECKPOINT)
     try:
         checksum = content.pop("checksum", None)
         if content["format"] != FORMAT:
@@ -289,7 +290,7 @@ def _read_manifest(folder: Path) -> tuple[int, dict[str, Digest], dict[int, Segm
 
 def _read_values(path: Path, step: int) -> dict[str, Any]:
     try:
-        values = decode(read_json_object(path))
+        values = decode(read_json_object(path, CHECKPOINT))
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path}: {error}") from error
     if not isinstance(values, dict) or values.get("step") != step:

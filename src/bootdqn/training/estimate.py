@@ -22,6 +22,10 @@ SAVED_COPIES_OF_LEARNED, SAVED_COPIES_OF_PRIOR = 3 * 4 + 1, 3 + 1
 """Two checkpoints and one being written, of all but gradients, and the weights for looking at."""
 
 
+MOST_OVER_ESTIMATE = 8
+"""How many times the disk that a run is expected to need a checkpoint may take: frames may not compress at all."""
+
+
 class Estimate(NamedTuple):
     """Bytes."""
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import TrainingError, UsageError
+from bootdqn.common.files import is_present
 from bootdqn.common.run_folder import RunFolder, find_weights
 from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
@@ -27,9 +28,15 @@ class Opened(NamedTuple):
     """Environment steps before the weights were saved."""
 
     def q_values(self, observations: Array) -> Array:
-        """Return Q-values (B, K, A) of observations (B, ...) of the type in `spec`."""
+        """Return Q-values (B, K, A) of observations (B, ...) of the type in `spec`.
+
+        Raises:
+            TrainingError: Some are not finite, as of weights that are too large to choose an action by.
+        """
         with torch.inference_mode():
             q: Array = self.ensemble(torch.from_numpy(np.ascontiguousarray(observations))).numpy()
+        if not np.isfinite(q).all():
+            raise TrainingError("the Q-values of the weights that were loaded are not finite")
         return q
 
     def with_weights(self, weights: Path) -> "Opened":
@@ -55,7 +62,7 @@ def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: st
 def read_run_config(path: Path) -> TrainConfig[Any]:
     """Return the configuration of the run in folder `path`; a UsageError if there is none."""
     folder = RunFolder(path)
-    if not folder.config.exists():
+    if not is_present(folder.config):
         raise UsageError(f"{path} is not a run folder: it has no config.json")
     try:
         return from_flat(folder.read_config())

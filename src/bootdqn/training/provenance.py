@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.common.files import write_json_atomically
-from bootdqn.common.run_folder import RunFolder, read_json_object
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.extensions import digests
 
 PACKAGES = (
@@ -50,7 +50,7 @@ class Provenance:
         Raises:
             DamagedFileError: The file is there and cannot be read.
         """
-        known = read_json_object(folder.provenance) if folder.provenance.exists() else {}
+        known = folder.read_provenance()
         return cls(folder, known if _ID.fullmatch(str(known.get("id"))) else known | {"id": _new_id()})
 
     @property

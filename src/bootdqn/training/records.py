@@ -1,14 +1,15 @@
 """What a run writes down: `metrics.jsonl` from the stream of rounds alone, `timing.jsonl` from the clock."""
 
+import contextlib
 import json
-import math
 import os
 import time
 from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.files import open_regular
+from bootdqn.common.files import open_regular, read_lines
+from bootdqn.common.json_files import RECORD, parse_json_object
 from bootdqn.training.averages import UpdateAverages
 from bootdqn.training.loop import Episode, Round
 from bootdqn.training.sinks import Sinks
@@ -135,13 +136,10 @@ def timing_until(path: Path, step: int) -> tuple[int, float]:
     It is not synced, so after a power cut there may be anything at its end, which does not count.
     """
     length, seconds = 0, 0.0
-    with os.fdopen(open_regular(path), "rb") as file:
-        for line in file:
-            try:
-                record = json.loads(line)
-                if not (line.endswith(b"\n") and record["step"] <= step and 0 <= record["seconds"] < math.inf):
-                    break
-            except (ValueError, TypeError, KeyError, RecursionError):
+    with contextlib.suppress(DamagedFileError, TypeError, KeyError):
+        for line in read_lines(path, RECORD.max_bytes):
+            record = parse_json_object(line, str(path), RECORD)
+            if not (record["step"] <= step and record["seconds"] >= 0):
                 break
             length, seconds = length + len(line), max(seconds, float(record["seconds"]))
     return length, seconds

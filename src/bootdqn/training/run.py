@@ -28,7 +28,12 @@ from bootdqn.training.config import (
     resolve,
     to_flat,
 )
-from bootdqn.training.estimate import estimate, refuse_environments_that_cannot_fit, refuse_what_cannot_fit
+from bootdqn.training.estimate import (
+    MOST_OVER_ESTIMATE,
+    estimate,
+    refuse_environments_that_cannot_fit,
+    refuse_what_cannot_fit,
+)
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import Provenance
 from bootdqn.training.session import SILENT, Progress, Session, Voice
@@ -97,7 +102,7 @@ def run(
                 finished = _with_a_larger_cap(folder, config)
             if finished is not None:
                 return RunOutcome(finished, 0, already_finished=True)
-            checkpoints = Checkpoints(folder.checkpoints)
+            checkpoints = Checkpoints(folder.checkpoints, MOST_OVER_ESTIMATE * estimate(parts).disk)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
             origin = Provenance.read(folder) if loaded else Provenance.begin(folder, config.run.threads, settings)
             origin = origin.keeping_checkpoint(saving.keep_checkpoint)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bootdqn.common.errors import DamagedFileError, FolderLostError, TrainingError, is_lack_of_memory, raised_in
-from bootdqn.common.files import write_json_atomically
+from bootdqn.common.files import make_directory, write_json_atomically
 from bootdqn.common.lock import Lock
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.checkpoint import Checkpoints, Loaded
@@ -247,6 +247,7 @@ class Session:
     def _save_snapshot(self) -> None:
         self._lock.check()
         step = self._parts.position.step
+        make_directory(self._folder.snapshots)
         save_weights(self._folder.snapshots / f"step-{step:012d}.safetensors", self._parts.learner.online, step)
 
     def _clock_seconds(self) -> float:
