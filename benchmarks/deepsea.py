@@ -19,6 +19,7 @@ import itertools
 import math
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -30,10 +31,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
-import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+from bootdqn.commands.arguments import parse_command
 
 ONE_THREAD = {
     "JAX_PLATFORMS": "cpu",
@@ -318,7 +320,7 @@ def checked(options: Options) -> Options:
 
 def main() -> None:
     """Measure, and print the table and the ratios."""
-    options = checked(tyro.cli(Options))
+    options = checked(parse_command(Options, sys.argv[1:], "benchmarks/deepsea.py"))
     os.environ.update(ONE_THREAD)
     core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     results = measure_all(options, core)

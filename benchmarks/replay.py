@@ -18,6 +18,7 @@ import gc
 import importlib.util
 import multiprocessing
 import os
+import sys
 import time
 from array import array
 from collections.abc import Iterable, Sequence
@@ -29,11 +30,11 @@ from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bootdqn.commands.arguments import parse_command
 from bootdqn.common.specs import Array, Batch, BoxSpec
 from bootdqn.replay.ring import RingReplay
 
@@ -334,7 +335,7 @@ def checked(options: Options) -> Options:
 
 def main() -> None:
     """Measure, and print the table and the ratios."""
-    options = checked(tyro.cli(Options))
+    options = checked(parse_command(Options, sys.argv[1:], "benchmarks/replay.py"))
     os.environ.update(KEEP_MEMORY)
     results = measure_all(options)
     console = Console()

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
-from bootdqn.commands.flags import Flat, OwnCode, Repeated
+from bootdqn.commands.flags import OwnCode, Repeated
 from bootdqn.common.errors import TrainingError, UsageError
+from bootdqn.common.flags import Flag
 from bootdqn.common.run_folder import find_snapshots
 from bootdqn.common.written import counted
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race
@@ -58,9 +57,11 @@ class Demo:
         from bootdqn.analysis.report import write_report
         from bootdqn.analysis.runs import read_runs
         from bootdqn.experiments.conduct import conduct
+        from bootdqn.experiments.events import check_is_directory
 
         console = _console()
         runs = self.plan()
+        check_is_directory(self.out)
         most = counted(self.max_episodes, "episode")
         console.print(f"{counted(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
         outcome = conduct(runs, self.out, console, workers=self.workers)
@@ -96,9 +97,9 @@ class Demo:
 class Sweep:
     """Make every run of an experiment."""
 
-    name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")]]
+    name: Annotated[str, Flag(positional=True)]
     """An experiment that comes with the package, or a .toml or .yaml file."""
-    overrides: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]] = ()
+    overrides: Annotated[tuple[str, ...], Flag(positional=True, metavar="KEY=VALUE")] = ()
     """Settings to change; a list makes an axis, in quotes for the shell: 'seed=[0,1]' 'strategy=["greedy","gain"]'."""
     out: Path | None = None
     """Folder for the runs (None: runs/NAME); runs that are finished there are not made again."""
@@ -112,8 +113,8 @@ class Sweep:
     """Run on the Ray cluster at this address, or on the one that auto finds (extra: ray)."""
     gpus_per_run: float = 0.0
     """Share of a GPU that each run asks of Ray."""
-    own: Flat[OwnCode] = field(default_factory=OwnCode)
-    saving: Flat[SavingConfig] = field(default_factory=SavingConfig)
+    own: OwnCode = field(default_factory=OwnCode)
+    saving: SavingConfig = field(default_factory=SavingConfig)
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
@@ -130,11 +131,12 @@ class Sweep:
     def execute(self) -> int:
         """Make the runs; exit code 0 if every one finished."""
         from bootdqn.experiments.conduct import conduct, cost_table
-        from bootdqn.experiments.events import split_done
+        from bootdqn.experiments.events import check_is_directory, split_done
         from bootdqn.experiments.plan import load_sweep
 
         sweep = load_sweep(self.name).with_overrides(self.overrides)
         runs, out = sweep.runs(self.own.imports), self.out or Path("runs") / sweep.name
+        check_is_directory(out)
         console = _console()
         changed = f"changed: {' '.join(self.overrides)}" if self.overrides else ""
         for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}"):

@@ -1,14 +1,11 @@
 """Flags that several commands have."""
 
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-import tyro
+from bootdqn.common.flags import Flag
 
-Part = TypeVar("Part")
-Flat = Annotated[tyro.conf.OmitArgPrefixes[Part], tyro.conf.arg(name="")]
-"""Flags of a part, without the part's name before them."""
-Repeated = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+Repeated = Annotated[tuple[str, ...], Flag(repeated=True)]
 
 
 @dataclass(frozen=True)
@@ -17,5 +14,5 @@ class OwnCode:
 
     strategy_from: Repeated = ()
     """Import a strategy of your own, as in my_module.MyStrategy."""
-    imports: Annotated[Repeated, tyro.conf.arg(name="import")] = ()
+    imports: Annotated[tuple[str, ...], Flag(name="import", repeated=True)] = ()
     """Import a module of your own that registers Gymnasium environments."""

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import tyro
 
-from bootdqn.commands.flags import Flat, OwnCode
+from bootdqn.commands.flags import OwnCode
 from bootdqn.common.errors import NotWrittenError, UsageError
 from bootdqn.common.files import write_json_atomically
+from bootdqn.common.flags import Flag
 from bootdqn.common.written import counted, rounded
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.training.config import check_play, default_settings
@@ -19,7 +19,7 @@ from bootdqn.training.config import check_play, default_settings
 class Evaluate:
     """Let the heads of a run vote, and tell the scores."""
 
-    run_dir: tyro.conf.Positional[Path]
+    run_dir: Annotated[Path, Flag(positional=True)]
     """Folder of a run, finished or under way."""
     checkpoint: str | None = None
     """Step of a snapshot, or a file of weights (None: the weights saved last)."""
@@ -35,14 +35,14 @@ class Evaluate:
     """File to film the episodes to, such as play.mp4 or play.gif."""
     json: Path | None = None
     """File to write what was found to, with the keys of metrics.jsonl."""
-    own: Flat[OwnCode] = field(default_factory=OwnCode)
+    own: OwnCode = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
         check_play(self.episodes, self.max_steps, self.seed)
         if self.video and self.video.suffix not in (".mp4", ".gif"):
             raise ValueError(f"--video must be an .mp4 or a .gif file, got {self.video}")
         if self.json is not None and not self.json.parent.is_dir():
-            raise ValueError(f"--json {self.json}: there is no folder {self.json.parent}; make it first")
+            raise ValueError(f"--json {self.json}: there is no directory {self.json.parent}; make it first")
 
     def execute(self) -> int:
         """Evaluate and print."""
@@ -77,14 +77,12 @@ class Evaluate:
 class Report:
     """Turn folders of runs into a page."""
 
-    folders: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER [FOLDER ...]")]]
+    folders: Annotated[tuple[Path, ...], Flag(positional=True, metavar="DIR")]
     """Folders that hold runs, finished or not, at any depth."""
     out: Path | None = None
     """The page (None: report.html in the folder, with several here); figures and tables go to a folder beside it."""
 
     def __post_init__(self) -> None:
-        if not self.folders:
-            raise ValueError("name a folder that holds runs, as in bootdqn report runs/deepsea")
         if self.out is not None and self.out.suffix != ".html":
             raise ValueError(f"--out must be an .html file, got {self.out}")
 
@@ -105,7 +103,7 @@ class Report:
 class Inspect:
     """Show why an agent chose each of its actions."""
 
-    run_dir: tyro.conf.Positional[Path]
+    run_dir: Annotated[Path, Flag(positional=True)]
     """Folder of a run, finished or under way."""
     out: Path | None = None
     """The page (None: inspect.html)."""
@@ -125,7 +123,7 @@ class Inspect:
     """Instead of the page, draw one step as the paper's Fig. 1 to this .png, .svg or .pdf file."""
     step: int | None = None
     """Which step to draw with --figure (None: the first, 0)."""
-    own: Flat[OwnCode] = field(default_factory=OwnCode)
+    own: OwnCode = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
         check_play(self.episodes, self.max_steps, self.seed)

@@ -4,11 +4,10 @@ import shlex
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic
+from typing import Annotated, Any, Generic
 
-import tyro
-
-from bootdqn.commands.flags import Flat, OwnCode
+from bootdqn.commands.flags import OwnCode
+from bootdqn.common.flags import Flag
 from bootdqn.training.config import EnvT, SavingConfig, TrainConfig
 
 
@@ -24,7 +23,7 @@ class TrainingOptions:
     """Also log to Weights & Biases (extra: wandb; WANDB_MODE=offline keeps it on this machine)."""
     restart: bool = False
     """Begin again, even if this run was begun or finished before; what it found is removed."""
-    saving: Flat[SavingConfig] = field(default_factory=SavingConfig)
+    saving: SavingConfig = field(default_factory=SavingConfig)
 
     def train(self, config: TrainConfig[Any], path: Path) -> int:
         """Train in the folder `path`, say where the results are, and return the exit code."""
@@ -52,10 +51,10 @@ class TrainingOptions:
 class Train(Generic[EnvT]):
     """Train one agent in one run folder."""
 
-    config: Flat[TrainConfig[EnvT]]
+    config: TrainConfig[EnvT]
     run_dir: Path | None = None
     """Folder of the run (None: one under runs/ named after the configuration)."""
-    options: Flat[TrainingOptions] = field(default_factory=TrainingOptions)
+    options: TrainingOptions = field(default_factory=TrainingOptions)
 
     def execute(self) -> int:
         """Train, and say where the results are."""
@@ -72,13 +71,13 @@ class Train(Generic[EnvT]):
 class Resume:
     """Go on with a stopped run, or take a finished one further."""
 
-    run_dir: tyro.conf.Positional[Path]
+    run_dir: Annotated[Path, Flag(positional=True)]
     """Folder of the run."""
     budget: int | None = None
     """Take it further, to so many episodes on DeepSea, frames on Atari or steps elsewhere; a finished run needs to have
     been trained with --keep-checkpoint."""
-    own: Flat[OwnCode] = field(default_factory=OwnCode)
-    options: Flat[TrainingOptions] = field(default_factory=TrainingOptions)
+    own: OwnCode = field(default_factory=OwnCode)
+    options: TrainingOptions = field(default_factory=TrainingOptions)
 
     def __post_init__(self) -> None:
         if self.budget is not None and self.budget < 1:

@@ -3,9 +3,80 @@
 import difflib
 import json
 import math
+import re
 import tomllib
+import types
 from collections.abc import Iterable
-from typing import Any
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+_KIND_NAMES = {int: "a whole number", float: "a number", str: "a text", Path: "a path", type(None): "None"}
+_MULTIPLES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+_WHOLE_NUMBER = re.compile(r"(?P<number>[+-]?\d[\d_]*(\.\d+)?(e\+?\d{1,2})?)(?P<multiple>[kMG]?)", re.ASCII)
+
+
+def parse_as(kind: Any, text: str) -> Any:
+    """Return the value of type `kind` that `text` stands for on a command line.
+
+    Args:
+        kind: int, float, bool, str, Path, a Literal of strings, None, or a union of these.
+        text: Whole numbers may be written as 200000000, 200_000_000, 200e6 or 200M.
+
+    Raises:
+        ValueError: It stands for none; the message says what is expected, and reads on after the name of the setting.
+
+    Example:
+        >>> parse_as(int, "200M"), parse_as(int | None, "none"), parse_as(Literal["mean", "sum"], "sum")
+        (200000000, None, 'sum')
+    """
+    for arm in _arms(kind):
+        try:
+            return _parse_arm(arm, text)
+        except ValueError:
+            continue
+    expected = _describe_kind(kind)
+    raise ValueError(f"must be {expected}{';' if ',' in expected else ','} got {text!r}")
+
+
+def _arms(kind: Any) -> tuple[Any, ...]:
+    """Return the members of a union, None first, or the one type that `kind` is."""
+    if get_origin(kind) is Annotated:
+        return _arms(get_args(kind)[0])
+    arms = get_args(kind) if get_origin(kind) in (types.UnionType, Union) else (kind,)
+    return tuple(sorted(arms, key=lambda arm: arm is not type(None)))
+
+
+def _parse_arm(kind: Any, text: str) -> Any:
+    if kind is type(None) and text.lower() in ("none", "null"):
+        return None
+    if kind is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind is int:
+        return _parse_whole_number(text)
+    if kind in (float, str, Path):
+        return kind(text)
+    if get_origin(kind) is Literal and text in get_args(kind):
+        return text
+    raise ValueError(text)
+
+
+def _parse_whole_number(text: str) -> int:
+    written = _WHOLE_NUMBER.fullmatch(text)
+    number = Fraction(written["number"]) * _MULTIPLES[written["multiple"]] if written else None
+    if number is None or number.denominator != 1:
+        raise ValueError(text)
+    return int(number)
+
+
+def _describe_kind(kind: Any) -> str:
+    """Return what a value must be, for a message: `a whole number or None`, `one of mean, sum`."""
+    described = []
+    for arm in sorted(_arms(kind), key=lambda arm: arm is type(None)):
+        choices = ("true", "false") if arm is bool else get_args(arm) if get_origin(arm) is Literal else ()
+        listed = ", ".join(map(str, choices))
+        described.append(f"one of {listed}" if len(choices) > 1 else listed or _KIND_NAMES[arm])
+    return " or ".join(described)
 
 
 def read_value(text: str) -> Any:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import tyro
-
+from bootdqn.common.flags import Flag
 from bootdqn.common.own_code import CodeNotImportedError, imported_environments, is_module_name
 from bootdqn.common.written import read_value
 
@@ -26,7 +25,7 @@ class GymConfig:
     """The environment's registered name."""
     env_options: tuple[str, ...] = ()
     """Options of the environment, as in is_slippery=false map_name=8x8."""
-    imports: Annotated[tuple[str, ...], tyro.conf.arg(name="import"), tyro.conf.UseAppendAction] = ()
+    imports: Annotated[tuple[str, ...], Flag(name="import", repeated=True)] = ()
     """Import a module of your own that registers environments."""
     total_steps: int = 100_000
     """Stop after this many environment steps."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import get_type_hints
 
-from bootdqn.common.written import did_you_mean
-from bootdqn.exploration.parameters import format_value, parse_value
+from bootdqn.common.written import did_you_mean, parse_as
+from bootdqn.exploration.parameters import format_value
 from bootdqn.exploration.registry import known, origin_of, registered_name
 from bootdqn.exploration.strategies import Strategy
 
@@ -33,7 +33,10 @@ def parse_strategy(text: str) -> Strategy:
             raise ValueError(f"{name} has no parameter {key!r}{did_you_mean(key, names, _listed(names))}")
         if key in values:
             raise ValueError(f"{key} is given twice in {text!r}")
-        values[key] = parse_value(key, value, types[key])
+        try:
+            values[key] = parse_as(types[key], value)
+        except ValueError as error:
+            raise ValueError(f"{key} {error}") from None
     return strategy(**values)
 
 
