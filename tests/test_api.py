@@ -275,3 +275,11 @@ def test_a_strategy_of_a_script_is_warned_about_before_it_cannot_be_found_again(
     told = capsys.readouterr().err
     assert "__main__.Mine is a class of a script" in told
     assert "--strategy-from" not in told
+
+
+@pytest.mark.parametrize("settings", ["deep-sea", None, [("environment", "deep-sea")]])
+def test_settings_that_are_no_mapping_are_answered_with_the_call_to_write(tmp_path, settings):
+    with pytest.raises(
+        ValueError, match=r"settings must be a mapping, as in bootdqn.train\(\{'environment': 'deep-sea'"
+    ):
+        bootdqn.train(settings, tmp_path / "run")

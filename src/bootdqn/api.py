@@ -57,6 +57,7 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
     from bootdqn.training.run import run
     from bootdqn.training.session import Voice
 
+    _check_settings(settings, run_dir)
     config = from_flat(_as_written(settings))
     if advice := script_advice(config.actor.strategy_from or ""):
         warnings.warn(advice, stacklevel=2)
@@ -67,6 +68,13 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
     if outcome.exit_code:
         raise TrainingError(f"{run_dir} could not be written in full; the same call goes on")
     return outcome.summary
+
+
+def _check_settings(settings: Any, run_dir: str | Path) -> None:
+    """Raise a ValueError that shows how to call `train` unless the settings are a mapping."""
+    if not isinstance(settings, Mapping):
+        example = {"environment": settings if isinstance(settings, str) else "deep-sea", "seed": 0}
+        raise ValueError(f"settings must be a mapping, as in bootdqn.train({example!r}, {str(run_dir)!r})")
 
 
 def _as_written(settings: Mapping[str, Any]) -> dict[str, Any]:
