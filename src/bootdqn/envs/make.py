@@ -13,11 +13,10 @@ from bootdqn.envs.config import AtariConfig, EnvConfig, GymConfig
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.registered import make_registered
 
-WRAP = (
-    "register it in a module of yours within a wrapper that changes this, as gymnasium.wrappers.FlattenObservation, "
-    "and --import that"
+WRAP_ACTIONS = "wrap it so that it has a few discrete actions, register that in a module of yours, and --import it"
+WRAP_OBSERVATIONS = (
+    "wrap it, for example in gymnasium.wrappers.FlattenObservation, register that in a module of yours, and --import it"
 )
-"""What to do with an environment whose spaces are not for us."""
 
 
 class Environment(Protocol):
@@ -89,11 +88,15 @@ def spec_of(environment: Environment) -> EnvSpec:
     """
     actions, observations = environment.action_space, environment.observation_space
     if not isinstance(actions, spaces.Discrete) or actions.start != 0:
-        raise UsageError(f"Q-learning needs actions 0, 1, ..., n-1 (Discrete), this environment has {actions}; {WRAP}")
+        raise UsageError(
+            f"Q-learning needs actions 0, 1, ..., n-1 (Discrete), this environment has {actions}; {WRAP_ACTIONS}"
+        )
     num_actions = int(actions.n)
     if isinstance(observations, spaces.Discrete) and observations.start == 0:
         return EnvSpec(DiscreteSpec(int(observations.n)), num_actions)
     if isinstance(observations, spaces.Box):
         stacked = isinstance(environment, FrameStackObservation)
         return EnvSpec(BoxSpec(observations.shape, np.dtype(observations.dtype), stacked), num_actions)
-    raise UsageError(f"observations must be Box or Discrete from 0, this environment has {observations}; {WRAP}")
+    raise UsageError(
+        f"observations must be Box or Discrete from 0, this environment has {observations}; {WRAP_OBSERVATIONS}"
+    )

@@ -1,9 +1,11 @@
 """Any environment from Gymnasium's registry, made fit for Q-learning."""
 
+import inspect
 import warnings
 
 import gymnasium
 from gymnasium import spaces
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.wrappers import TransformObservation
 
 from bootdqn.common.errors import CannotBeShownError, UsageError
@@ -36,6 +38,7 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
     except TypeError as error:
         if "'render_mode'" in str(error):
             raise CannotBeShownError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
+        _refuse_unknown_options(config)
         blamed = "does not take these --env-options" if config.env_options else "cannot be made"
         raise UsageError(f"--env-id {config.env_id} {blamed}: {error}") from error
     except Exception as error:
@@ -44,3 +47,17 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
     if isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
         environment = TransformObservation(environment, lambda seen: seen["image"], observations["image"])
     return SeededEpisodes(environment)
+
+
+def _refuse_unknown_options(config: GymConfig) -> None:
+    """Raise a UsageError that names the closest option, where the environment has none of a name in --env-options."""
+    entry = gymnasium.spec(config.env_id).entry_point
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    parameters = inspect.signature(creator).parameters if creator else {}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    accepted = [name for name in parameters if name not in ("self", "render_mode")]
+    for name in config.options:
+        if name not in accepted:
+            hint = did_you_mean(name, accepted, f"it takes {', '.join(accepted) or 'none'}")
+            raise UsageError(f"--env-options: {config.env_id} has no option {name!r}{hint}")
