@@ -32,4 +32,4 @@ def test_what_was_found_is_written_as_it_is_told(tmp_path, capsys):
     told = {"step": 6, "vote": "mean", "seed": 7} | found.found.record()
     assert json.loads((tmp_path / "found.json").read_text()) == told
     assert run_command_line([*line, "--json", str(tmp_path / "nowhere/found.json")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
+    assert "there is no directory" in capsys.readouterr().err

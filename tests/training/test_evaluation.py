@@ -226,6 +226,7 @@ def test_an_evaluation_says_how_far_it_is(tmp_path):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_what_is_going_on_is_shown_as_it_is_written(monkeypatch, capsys, terminal):
     monkeypatch.setattr("bootdqn.training.display.PLAIN_LINE_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("bootdqn.training.display.can_redraw", lambda _: terminal)
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
     with live_words("runs/[/a]") as show:
@@ -258,7 +259,7 @@ def test_a_full_disk_is_not_blamed_on_the_environment(trained, tmp_path, monkeyp
 
     monkeypatch.setattr("imageio.v2.get_writer", lambda *_arguments, **_options: FullDisk())
     assert run_command_line(["evaluate", str(trained), "--video", str(tmp_path / "play.gif")]) == 2
-    assert capsys.readouterr().err == "bootdqn: [Errno 28] No space left on device\n"
+    assert capsys.readouterr().err == "bootdqn: no space left on device\n"
 
 
 def test_what_the_display_raises_is_not_blamed_on_the_environment(trained):

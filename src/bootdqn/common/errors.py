@@ -1,5 +1,6 @@
 """Errors that have a message for the user rather than a traceback."""
 
+import os
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -33,6 +34,23 @@ class DamagedFileError(UsageError):
 
 class NotWrittenError(UsageError):
     """There is no writing where something was to go: it is full, read-only, or no folder."""
+
+
+def check_writable(path: Path, flag: str) -> None:
+    """Raise a NotWrittenError that names `flag` unless `path` can be written, be it there already or still to be made.
+
+    Checked before long work, so that nothing is lost at its end.
+    """
+    existing = next(above for above in (path, *path.parents) if above.exists())
+    if existing != path and not existing.is_dir():
+        raise NotWrittenError(f"{flag} {path} cannot be written: {existing} is not a directory; choose another")
+    if not os.access(existing, os.W_OK):
+        raise NotWrittenError(f"{flag} {path} cannot be written: {existing} is read-only; choose another")
+
+
+def reason_of(error: OSError) -> str:
+    """Return why the operating system refused, without its number: `read-only file system`."""
+    return error.strerror.lower() if error.strerror else str(error)
 
 
 class TrainingError(Exception):

@@ -16,7 +16,7 @@ from bootdqn.common.written import counted
 from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import default_settings, to_flat
-from bootdqn.training.display import describe, duration, length_of_summary, result_of_summary
+from bootdqn.training.display import can_redraw, describe, duration, length_of_summary, result_of_summary
 from bootdqn.training.session import Progress
 
 PLAIN_LINE_EVERY_SECONDS = 60.0
@@ -56,7 +56,7 @@ class Display:
             self._under_way[event.run] = event.progress
             self._done_before.setdefault(event.run.name, event.progress.completed)
             self._done_now[event.run.name] = event.progress.completed
-        if not self._console.is_terminal and time.monotonic() - self._last_line >= PLAIN_LINE_EVERY_SECONDS:
+        if not can_redraw(self._console) and time.monotonic() - self._last_line >= PLAIN_LINE_EVERY_SECONDS:
             self._last_line = time.monotonic()
             self._console.print(self._heading())
 
@@ -89,7 +89,7 @@ class Display:
 @contextmanager
 def shown(display: Display, console: Console) -> Iterator[None]:
     """Keep the picture on the screen while runs are under way, where there is one."""
-    if not console.is_terminal:
+    if not can_redraw(console):
         yield
         return
     with Live(get_renderable=display.picture, console=console, refresh_per_second=4, transient=True):

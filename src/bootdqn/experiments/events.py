@@ -68,6 +68,12 @@ def end_of(planned: PlannedRun, outcome: RunOutcome, warnings: list[str]) -> End
     return Ended(planned, outcome.summary)
 
 
+def check_is_directory(out: Path) -> None:
+    """Raise a UsageError where the directory for the runs is a file."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; choose a directory")
+
+
 def split_done(runs: list[PlannedRun], out: Path) -> tuple[list[PlannedRun], list[Ended]]:
     """Return the runs still to be made, and those that are finished or cannot be made where they should.
 
@@ -76,8 +82,7 @@ def split_done(runs: list[PlannedRun], out: Path) -> tuple[list[PlannedRun], lis
     Raises:
         UsageError: `out` is a file.
     """
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out} is a file; choose a folder")
+    check_is_directory(out)
     todo, ended = [], []
     for planned in runs:
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import UsageError, check_writable
 from bootdqn.common.run_folder import find_weights
 from bootdqn.envs.config import DeepSeaConfig
 from bootdqn.inspector.figure import draw_step, save
@@ -28,6 +28,7 @@ def inspect_run(
     show: Callable[[str], None] = lambda _words: None,
 ) -> str:
     """Play the run in folder `path`, write the page `out`, or the figure of one step, and say what to open."""
+    check_writable(*((out, "--out") if figure is None else (figure, "--figure")))
     try:
         player = Player(path, checkpoint, strategy)
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from bootdqn.common.errors import UsageError, blamed_on, how_to_install
+from bootdqn.common.errors import UsageError, blamed_on, check_writable, how_to_install
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.common.written import counted
@@ -61,6 +61,8 @@ def assess(
         TrainingError: The environment raised something.
     """
     check_play(episodes, max_steps, seed)
+    if video:
+        check_writable(video, "--video")
     opened = open_run(path, checkpoint, render_mode="rgb_array" if video else None)
     own = opened.config.evaluation
     rule = own.vote if rule is None else rule

@@ -62,6 +62,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 86400}d {whole % 86400 // 3600}h"
 
 
+def can_redraw(console: Console) -> bool:
+    """Return whether lines can be redrawn: not in a file, even if FORCE_COLOR is set, nor in a dumb terminal."""
+    return console.file.isatty() and not console.is_dumb_terminal
+
+
 @contextmanager
 def live_line(label: str, *, quiet: bool = False) -> Iterator[Voice]:
     """Show a run on standard error; quiet leaves only what went wrong."""
@@ -73,24 +78,39 @@ def live_line(label: str, *, quiet: bool = False) -> Iterator[Voice]:
 
     if quiet:
         yield Voice(lambda _: None, lambda _: None, say)
-    elif not console.is_terminal:
+    elif not can_redraw(console):
         yield Voice(_plain_lines(label, console), say, say)
     else:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[state]}"))
-        with ProgressBar(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(label, total=1.0, state="starting")
-            yield Voice(
-                lambda progress: bar.update(task, completed=progress.completed, state=describe(progress)), say, say
-            )
+        bar = ProgressBar(*columns, console=console, transient=True)
+        task = bar.add_task(label, total=1.0, state="starting")
+
+        def show(progress: Progress) -> None:
+            bar.update(task, completed=progress.completed, state=describe(progress))
+            bar.start()  # not before the first step: until then a run may be refused, in a line of its own
+
+        try:
+            yield Voice(show, say, say)
+        finally:
+            if bar.live.is_started:
+                bar.stop()
 
 
 @contextmanager
 def live_words(label: str) -> Iterator[Callable[[str], None]]:
     """Show on standard error what is going on, in words: in place in a terminal, a line now and then elsewhere."""
     console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
-    if console.is_terminal:
-        with console.status(Text(label)) as status:  # a str would be read as markup
-            yield lambda words: status.update(Text(f"{label}: {words}"))
+    if can_redraw(console):
+        status = console.status(Text(label))  # a str would be read as markup
+
+        def show(words: str) -> None:
+            status.update(Text(f"{label}: {words}"))
+            status.start()
+
+        try:
+            yield show
+        finally:
+            status.stop()
     else:
         yield _now_and_then(lambda words: console.print(f"{label}: {words}"))
 

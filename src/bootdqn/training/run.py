@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from bootdqn.agent.build import precision_advice
 from bootdqn.agent.tabular_learner import TabularLearner
 from bootdqn.common.budget import budget_use
-from bootdqn.common.errors import DamagedFileError, UsageError
+from bootdqn.common.errors import DamagedFileError, UsageError, check_writable
 from bootdqn.common.files import is_present, remove_directory, remove_file, remove_files, write_json_atomically
 from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import SNAPSHOT_NAME, RunFolder
@@ -92,10 +92,11 @@ def run(
         if saving.keep_checkpoint is False and Checkpoints(folder.checkpoints).exist():
             _remove_kept_checkpoint(folder)
         return RunOutcome(finished, 0, already_finished=True)
+    check_writable(path, "--run-dir")
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         settings = effective_settings(config.env)
         parts = _prepare(config, path, settings, voice)
-        folder.path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
         with locked(folder.lock) as lock:
             finished = finished_summary(folder, config, restart=restart)  # another process may have come first
             if finished is None and not restart:
