@@ -198,7 +198,10 @@ def _import_user_code(given: dict[str, Any]) -> tuple[str, ...]:
     """Import the modules that the command line names, since its values are read with them; return its strategies."""
     named = given.get("strategy_from") or ()
     strategies = (named,) if isinstance(named, str) else named
-    Extensions(strategies, given.get("imports", ())).load()
+    try:
+        Extensions(strategies, given.get("imports", ())).load()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     return strategies
 
 

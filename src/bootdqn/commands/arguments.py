@@ -51,25 +51,29 @@ class Argument:
         """Whether it takes any number of values."""
         return get_origin(self.kind) is tuple
 
-    def add_to(self, group: Any) -> argparse.Action:
-        """Add it to a group of a parser. Only what the command line has ends up in the namespace."""
-        default = None if self.flag.positional else argparse.SUPPRESS  # which argparse would convert there
-        options: dict[str, Any] = {"default": default, "help": self._help_text()}
-        action: argparse.Action
-        if self.kind is bool:
-            action = group.add_argument(self.name, action=argparse.BooleanOptionalAction, **options)
-            return action
+    @property
+    def is_switch(self) -> bool:
+        """Whether it takes no value: --name turns it on, --no-name off."""
+        return self.kind in (bool, bool | None)
+
+    def add_to(self, group: Any) -> list[str]:
+        """Add it to a group of a parser, and return its flags. A flag that is not given stays out of the namespace."""
         one = get_args(self.kind)[0] if self.is_tuple else self.kind
-        options["type"] = lambda text: _parse_values(one, text) if self.is_tuple else _parse_value(one, text)
-        options["metavar"] = self.flag.metavar or (self.name if self.flag.positional else _metavar(one))
+        options: dict[str, Any] = {"help": self._help_text()}
+        if not self.flag.positional:
+            options |= {"dest": self.field, "default": argparse.SUPPRESS}
+        if self.is_switch:
+            options["action"] = argparse.BooleanOptionalAction
+        else:
+            options["type"] = partial(_parse_values if self.is_tuple else _parse_value, one)
+            options["metavar"] = self.flag.metavar or (self.name if self.flag.positional else _metavar(one))
         if self.flag.repeated:
             options["action"] = "append"
         elif self.is_tuple:
             options["nargs"] = "*"
         elif self.flag.positional:
             options["nargs"] = "?"  # one that is missing is reported by `CommandParser`
-        action = group.add_argument(self.field if self.flag.positional else self.name, **options)
-        return action
+        return list(group.add_argument(self.field if self.flag.positional else self.name, **options).option_strings)
 
     def _help_text(self) -> str:
         default = " ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
@@ -120,7 +124,7 @@ class CommandParser:
             for each in arguments:
                 argument = replace(each, required=True) if each.field == required else each
                 self._arguments[argument.field] = argument
-                self._flags |= dict.fromkeys(argument.add_to(group).option_strings, argument)
+                self._flags |= dict.fromkeys(argument.add_to(group), argument)
         positional = [argument.name for argument in self._arguments.values() if argument.flag.positional]
         self._parser.usage = " ".join([program, *positional, "[options]"])
 
@@ -142,7 +146,7 @@ class CommandParser:
             namespace, stray = self._parser.parse_known_intermixed_args(words)
         except argparse.ArgumentError as error:
             name = str(error.argument_name).partition("/")[0]
-            if name in self._flags and self._flags[name].kind is bool:
+            if name in self._flags and self._flags[name].is_switch:
                 self._refuse(f"{name} takes no value; write {name} or --no-{name.removeprefix('--')}")
             self._refuse(f"{name} {error.message}")
         if stray:
