@@ -2,8 +2,9 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
 EXTRAS ?= dev
+comma := ,
+STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test torture check format bench reproduction clean
@@ -11,11 +12,11 @@ EXTRAS ?= dev
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-install: $(STAMP)  ## set up .venv with everything that demo, test and check need
+install: $(STAMP)  ## set up .venv with everything that demo, test and check need, or with EXTRAS=dev,examples
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found; say which Python to use: make PYTHON=python3.12 ..."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	[ "$$($(BIN)/python -V 2>/dev/null)" = "$$($(PYTHON) -V)" ] || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
@@ -38,8 +39,8 @@ format: $(STAMP)  ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## compare speed with bsuite's agent, side by side (installs the bench extra)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+bench:  ## compare speed with bsuite's agent, side by side (installs the bench extra)
+	$(MAKE) install EXTRAS=dev,bench
 	$(BIN)/python benchmarks/deepsea.py
 
 reproduction: $(STAMP)  ## write the numbers and figures of docs/reproduction.md from the runs in results/

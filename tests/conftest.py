@@ -1,6 +1,7 @@
 """How tests run: property tests without a clock, and no test that silently does not run in CI."""
 
 import os
+import random
 import sys
 
 import pytest
@@ -13,6 +14,15 @@ pytest.register_assert_rewrite("reference")  # an assertion there that fails sho
 
 def pytest_addoption(parser):
     parser.addoption("--torture", action="store_true", help="let tests/torture do all it can, for many minutes")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and the tests of each, in a random order")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Shuffle where asked to; a file stays together, so that what its tests share is made once."""
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        keys = {path: random.Random(f"{seed} {path}").random() for path in {item.path for item in items}}
+        items.sort(key=lambda item: (keys[item.path], random.Random(f"{seed} {item.nodeid}").random()))
 
 
 @pytest.fixture(scope="session")

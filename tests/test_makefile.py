@@ -1,0 +1,43 @@
+"""The Makefile installs what it is asked for, whatever was installed before."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from reference.documents import ROOT
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A directory with the project's Makefile in which `make demo` has installed everything already."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / ".venv").mkdir()
+    subprocess.run(["make", "--touch", "install"], cwd=tmp_path, check=True, capture_output=True)
+    return tmp_path
+
+
+def commands(project, *goals):
+    """Return what make would run."""
+    shown = subprocess.run(["make", "--dry-run", *goals], cwd=project, check=True, capture_output=True, text=True)
+    return shown.stdout
+
+
+def test_what_is_installed_is_not_installed_again(project):
+    assert "pip install" not in commands(project, "install")
+    assert "pip install" not in commands(project, "test", "demo", "check")
+
+
+def test_extras_that_were_not_asked_for_before_are_installed(project):
+    assert "-e '.[dev,examples]'" in commands(project, "install", "EXTRAS=dev,examples")
+    assert "-e '.[dev,examples]'" in commands(project, "check", "test", "EXTRAS=dev,examples")
+    assert "-e '.[dev,bench]'" in commands(project, "bench")
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_a_change_of_what_is_needed_is_installed(project, name):
+    later = time.time() + 10
+    os.utime(project / name, (later, later))
+    assert "-e '.[dev]'" in commands(project, "install")
