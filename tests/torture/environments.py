@@ -1,9 +1,9 @@
-"""Environments for Gymnasium's registry whose randomness does not come from the seed."""
+"""Environments for Gymnasium's registry whose episodes do not depend on the seed and the actions alone."""
 
 import gymnasium
 import numpy as np
 
-RESTLESS, MORTAL = "torture/Restless-v0", "torture/Mortal-v0"
+RESTLESS, MORTAL, RESENTFUL = "torture/Restless-v0", "torture/Mortal-v0", "torture/Resentful-v0"
 
 
 class Restless(gymnasium.Env):
@@ -46,5 +46,24 @@ class Mortal(gymnasium.Env):
         return 0, 1.0, self._left == 0, False, {}
 
 
-for name, made_of in ((RESTLESS, Restless), (MORTAL, Mortal)):
+class Resentful(gymnasium.Env):
+    """An episode of seven steps pays another first reward if the one before it was left in the middle."""
+
+    observation_space = gymnasium.spaces.Discrete(8)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self):
+        self._at, self._offended = 0, False
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self._at, self._offended = 0, self._at not in (0, 7)
+        return self._at, {}
+
+    def step(self, action):
+        self._at += 1
+        return self._at, -100.0 if self._at == 1 and self._offended else float(action), self._at == 7, False, {}
+
+
+for name, made_of in ((RESTLESS, Restless), (MORTAL, Mortal), (RESENTFUL, Resentful)):
     gymnasium.register(name, entry_point=made_of)

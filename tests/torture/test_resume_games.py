@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bootdqn.common.run_folder import RunFolder
-from torture.environments import MORTAL, RESTLESS
+from torture.environments import MORTAL, RESENTFUL, RESTLESS
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
 from torture.settings import ATARI, GYM
 from torture.settings import GAME_STEPS as STEPS
@@ -58,6 +58,19 @@ def test_cart_pole_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_p
     provenance = json.loads(next(tmp_path.glob("stopped-*/provenance.json")).read_text())
     assert provenance["exact"] is True
     assert [entry["not_exact"] for entry in provenance["resumed"]] == [[]]
+
+
+def test_evaluations_after_a_stop_are_those_of_one_never_stopped_whatever_outlives_a_reset(tmp_path):
+    settings = GYM | {
+        "env_id": RESENTFUL,
+        "imports": ["torture.environments"],
+        "eval_every_steps": 20,
+        "eval_max_steps": 10,
+    }
+    assert different_when_stopped(settings, tmp_path, 1) == []
+    returns = [record["returns"] for record in RunFolder(tmp_path / "unbroken").read_metrics("evaluation")]
+    assert len(returns) == STEPS // 20
+    assert min(map(min, returns)) >= 0, "no evaluation has a word on the next"
 
 
 @pytest.mark.parametrize("env_id", [RESTLESS, MORTAL])

@@ -41,6 +41,9 @@ class Environment(Protocol):
     def render(self) -> Any:
         """Return a picture."""
 
+    def close(self) -> None:
+        """Give back what it holds."""
+
     def get_state(self) -> dict[str, Any]:
         """Return all that the future depends on, made of JSON values and bytes."""
 
@@ -78,6 +81,11 @@ def effective_settings(config: EnvConfig) -> dict[str, Any]:
 
         return of_atari(config)
     return {}
+
+
+def package_of(environment: Environment) -> str:
+    """Return the name of the package that an environment comes from: ale_py, gymnasium, minigrid, ..."""
+    return type(getattr(environment, "unwrapped", environment)).__module__.partition(".")[0]
 
 
 def spec_of(environment: Environment) -> EnvSpec:

@@ -1,6 +1,7 @@
 """Evaluation: the heads vote, on an environment and random streams of their own, so that training never notices."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,12 +93,15 @@ def evaluate(
 
 
 class Evaluator:
-    """Evaluates a run every so many frames. Each evaluation has a random stream of its own, named by its number."""
+    """Evaluates a run every so many frames.
+
+    Each evaluation has a random stream of its own, named by its number, and an environment of its own: some keep
+    something through a reset, and after a resumption the evaluations before are not there to have left it.
+    """
 
     def __init__(self, config: TrainConfig[Any], q_values: Callable[[Array], Array]) -> None:
         self._config = config
         self._q_values = q_values
-        self._environment: Environment | None = None
         self._number = 0
 
     def get_state(self) -> int:
@@ -126,14 +130,12 @@ class Evaluator:
         settings, env = self._config.evaluation, self._config.env
         if env.eval_every_frames is None or not self.is_due(step):
             return None
-        if self._environment is None:
-            self._environment = make_environment(for_evaluation(env))
         frames = step * env.frames_per_step
         number = frames // env.eval_every_frames
-        with blamed_on("the evaluation"):
+        with blamed_on("the evaluation"), _new_environment(self._config) as environment:
             found = evaluate(
                 self._q_values,
-                self._environment,
+                environment,
                 episodes=settings.eval_episodes,
                 max_steps=settings.eval_max_steps,
                 rule=settings.vote,
@@ -147,3 +149,13 @@ class Evaluator:
             raise TrainingError(f"the environment of the evaluation gave returns that are not finite: {found.returns}")
         self._number = number
         return {"kind": "evaluation", "step": step, "frames": frames, **found.record()}
+
+
+@contextlib.contextmanager
+def _new_environment(config: TrainConfig[Any]) -> Iterator[Environment]:
+    environment = make_environment(for_evaluation(config.env))
+    try:
+        yield environment
+    finally:
+        with contextlib.suppress(Exception):  # of somebody else's, and it is done with
+            environment.close()
