@@ -294,7 +294,7 @@ def load_victims(send, settings, stopped, path, seeds, kinds):
     with (
         with_segments_of(SEGMENT_SLOTS)(),
         replaced(session, "train", train_a_little),
-        replaced(provenance, "provenance", lambda _: {}),
+        replaced(provenance, "provenance", lambda *_: {}),
     ):
         for seed in seeds:
             victim = Victim(stopped, path / "victim", random.Random(seed), path / "marker")

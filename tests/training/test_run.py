@@ -283,7 +283,7 @@ def test_the_provenance_knows_what_was_changed_in_the_whole_package(tmp_path):
     assert source["dirty"] is True
     assert "+new" in source["diff"]
     assert any("untracked.py" in line for line in source["changed"])
-    assert provenance(threads=1)["source"].keys() == source.keys()
+    assert provenance(1, "gymnasium")["source"].keys() == source.keys()
 
 
 def test_the_default_folder_is_readable_and_never_taken_from_another_run(tmp_path):

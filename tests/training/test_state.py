@@ -9,7 +9,7 @@ import torch
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.json_files import PROVENANCE, read_json_object
 from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.provenance import Provenance, arithmetic
+from bootdqn.training.provenance import Provenance, arithmetic, gpu, provenance
 from bootdqn.training.session import Voice
 from reference.faults import AUTOGRAD, FUSED, rounds_watched, stopping_at, train
 
@@ -78,6 +78,62 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
     assert [line.partition(" (")[0] for line in warned] == ["this run began with other instructions"] * (not exact)
     for value in began_with.values():
         assert exact or str(value) in warned[0]
+
+
+@pytest.mark.parametrize("package", ["torch", "numpy", "numba", "gymnasium", "reference"])
+def test_a_run_that_goes_on_with_another_version_of_a_package_says_so_and_is_no_longer_exact(killed, package):
+    file, warned = RunFolder(killed).provenance, []
+    began = read_json_object(file, PROVENANCE)
+    now = began["packages"][package]
+    began["packages"][package] = "0.1\x1b[2J"
+    file.write_text(json.dumps(began))
+    assert train(FUSED, killed, voice=Voice(warn=warned.append)).exit_code == 0
+    assert warned == [
+        f"this run began with {package} 0.1\\x1b[2J and goes on with {package} {now}, so it is no longer exact"
+    ]
+    known = read_json_object(file, PROVENANCE)
+    assert (known["exact"], known["resumed"][-1]["not_exact"]) == (False, warned)
+
+
+def test_packages_that_no_number_depends_on_may_change(killed):
+    file, warned = RunFolder(killed).provenance, []
+    began = read_json_object(file, PROVENANCE)
+    began["packages"] |= {"scipy": "0.1", "lz4": None}
+    file.write_text(json.dumps(began))
+    assert train(FUSED, killed, voice=Voice(warn=warned.append)).exit_code == 0
+    assert warned == []
+
+
+@pytest.fixture
+def on_a_gpu(monkeypatch):
+    """A machine with two GPUs, as far as it says so."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda number: f"H{number}00")
+    monkeypatch.setattr("torch.version.cuda", "12.9")
+    monkeypatch.setattr("torch.backends.cudnn.version", lambda: 90100)
+
+
+@pytest.mark.usefixtures("on_a_gpu")
+def test_a_gpu_is_written_down_with_what_computes_on_it():
+    found = {"names": ["H000", "H100"], "cuda": "12.9", "cudnn": 90100}
+    assert gpu() == provenance(1, "gymnasium")["machine"]["gpu"] == found
+
+
+@pytest.mark.usefixtures("on_a_gpu")
+@pytest.mark.parametrize("changed", [{"names": ["V100"]}, {"cuda": "11.8"}, {"cudnn": 8907}])
+def test_another_gpu_cuda_or_cudnn_is_told(tmp_path, changed):
+    def changes(began):
+        return Provenance(RunFolder(tmp_path), {"machine": {"gpu": began}}).changes_of_gpu()
+
+    assert changes(gpu()) == changes(None) == []
+    (line,) = changes(gpu() | changed)
+    assert line.startswith("this run began on another GPU (")
+    assert all(str(value) in line for value in changed.values())
+
+
+def test_a_machine_without_a_gpu_has_none():
+    assert torch.cuda.is_available() or gpu() is None
 
 
 def test_kernels_of_one_kind_have_one_name(monkeypatch):

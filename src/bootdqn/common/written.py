@@ -114,6 +114,16 @@ def write_value(value: Any) -> str:
     return text
 
 
+def printable(text: str) -> str:
+    r"""Return a text of somebody else with what a terminal or a file would choke on written as Python escapes it.
+
+    Example:
+        >>> printable("ε: a\tb\x1b[2J")
+        'ε: a\\tb\\x1b[2J'
+    """
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return the end of a message about an unknown `word`: the known one closest to it, or `otherwise`.
 

@@ -6,6 +6,7 @@ import re
 import secrets
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -16,12 +17,15 @@ import numpy as np
 
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.written import printable
 from bootdqn.training.extensions import digests
 
 PACKAGES = (
     *("bootdqn", "torch", "numpy", "numba", "scipy", "gymnasium", "array-api-compat", "lz4", "safetensors"),
     *("ale-py", "opencv-python-headless"),
 )
+COMPARED = ("torch", "numpy", "numba", "gymnasium")
+"""Packages whose versions the numbers of every run depend on, beside that of its environment."""
 MAX_DIFF_CHARACTERS = 200_000
 KEEP_PYTORCH_TO = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 """Variables that say which instructions PyTorch's matrix products and convolutions may use."""
@@ -39,9 +43,16 @@ class Provenance:
     """What `provenance.json` holds, or will hold: an id at least, where somebody has removed the file."""
 
     @classmethod
-    def begin(cls, folder: RunFolder, threads: int, environment: dict[str, Any]) -> "Provenance":
-        """Return that of a run which begins in this process; nothing is written yet."""
-        return cls(folder, {"id": _new_id()} | provenance(threads) | {"environment": environment})
+    def begin(cls, folder: RunFolder, threads: int, environment: dict[str, Any], package: str) -> "Provenance":
+        """Return that of a run which begins in this process; nothing is written yet.
+
+        Args:
+            folder: Where it begins.
+            threads: Those of PyTorch and BLAS.
+            environment: What the environment really does.
+            package: The package that the environment comes from.
+        """
+        return cls(folder, {"id": _new_id()} | provenance(threads, package) | {"environment": environment})
 
     @classmethod
     def read(cls, folder: RunFolder) -> "Provenance":
@@ -93,28 +104,47 @@ class Provenance:
         used = [name for name in sorted({*before, *now}) if not compiled or name in ("blas", "numpy")]
         if all(before.get(name) == now.get(name) for name in used):
             return []
-        then, here = (", ".join(f"{name} {found.get(name)}" for name in used) for found in (before, now))
+        then, here = (_listed(found, used) for found in (before, now))
         return [
             f"this run began with other instructions ({then}) than it goes on with ({here}), which may round "
             "differently, so it is no longer exact; docs/reliability.md says how to ask for the former"
         ]
 
-    def note_resumption(self, step: int, threads: int, not_exact: list[str]) -> None:
+    def changes_of_packages(self, package: str) -> list[str]:
+        """Return a line if a package that the numbers depend on, the environment's `package` among them, has changed."""
+        before = self.known.get("packages")
+        before, now = before if isinstance(before, dict) else {}, versions(package)
+        changed = [name for name in (*COMPARED, package) if name in before and before[name] != now[name]]
+        if not changed:
+            return []
+        then, here = (_listed(found, changed) for found in (before, now))
+        return [f"this run began with {then} and goes on with {here}, so it is no longer exact"]
+
+    def changes_of_gpu(self) -> list[str]:
+        """Return a line if the GPU, CUDA or cuDNN is another one; only for a run that uses a GPU."""
+        machine, now = self.known.get("machine"), gpu() or {}
+        before = machine.get("gpu") if isinstance(machine, dict) else None
+        if not isinstance(before, dict) or before == now:
+            return []
+        then, here = (_listed(found, sorted({*before, *now})) for found in (before, now))
+        return [f"this run began on another GPU ({then}) than it goes on with ({here}), so it is no longer exact"]
+
+    def note_resumption(self, step: int, threads: int, package: str, not_exact: list[str]) -> None:
         """Write down that this process took the run up at `step`, and why that was not exact, if it was not."""
         before = self.known.get("resumed")
-        entry = {"step": step, "not_exact": not_exact, **provenance(threads)}
+        entry = {"step": step, "not_exact": not_exact, **provenance(threads, package)}
         resumed = [*(before if isinstance(before, list) else []), entry]
         exact = self.known.get("exact", True) and not not_exact
         write_json_atomically(self.folder.provenance, self.known | {"exact": exact, "resumed": resumed})
 
 
-def provenance(threads: int) -> dict[str, Any]:
-    """Describe this process and the source it runs, ready for JSON."""
+def provenance(threads: int, package: str) -> dict[str, Any]:
+    """Describe this process and the source it runs, ready for JSON; `package` is the environment's."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "argv": sys.argv,
+        "argv": [printable(word) for word in sys.argv],
         "python": platform.python_version(),
-        "packages": {package: _version(package) for package in PACKAGES},
+        "packages": versions(package),
         "source": source_of(Path(__file__).parents[1]),
         "own_code": digests(),
         "machine": {
@@ -122,6 +152,7 @@ def provenance(threads: int) -> dict[str, Any]:
             "system": platform.platform(),
             "processor": _processor(),
             "arithmetic": arithmetic(),
+            "gpu": gpu(),
             "cores": os.cpu_count(),
         },
         "threads": threads,
@@ -130,6 +161,27 @@ def provenance(threads: int) -> dict[str, Any]:
 
 def _new_id() -> str:
     return secrets.token_hex(8)
+
+
+def versions(package: str) -> dict[str, str | None]:
+    """Return the versions of what a run may use, `package` among it; None for what is not installed."""
+    return {name: _version(name) for name in (*PACKAGES, package)}
+
+
+def gpu() -> dict[str, Any] | None:
+    """Return the GPUs of this machine and what computes on them; None where there is none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    return {"names": names, "cuda": torch.version.cuda, "cudnn": cudnn}
+
+
+def _listed(found: dict[str, Any], names: Sequence[str]) -> str:
+    """Return some of what was found, in a line."""
+    return ", ".join(f"{name} {printable(str(found.get(name)))[:100]}" for name in names)
 
 
 def _version(package: str) -> str | None:
@@ -147,7 +199,7 @@ def source_of(folder: Path) -> dict[str, Any]:
     changed = (_git(folder, "status", "--porcelain", "--", ".") or "").splitlines()
     diff = _git(folder, "diff", "HEAD", "--", ".") or ""
     shown = diff if len(diff) <= MAX_DIFF_CHARACTERS else diff[:MAX_DIFF_CHARACTERS] + "\n... (cut)\n"
-    return {"commit": commit.strip(), "dirty": bool(changed), "changed": changed, "diff": shown}
+    return {"commit": commit.strip(), "dirty": bool(changed), "changed": changed, "diff": shown.replace("\0", "")}
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -15,7 +15,7 @@ from bootdqn.common.files import is_present, remove_directory, remove_file, remo
 from bootdqn.common.lock import locked
 from bootdqn.common.run_folder import SNAPSHOT_NAME, RunFolder
 from bootdqn.common.specs import BoxSpec
-from bootdqn.envs.make import effective_settings
+from bootdqn.envs.make import effective_settings, package_of
 from bootdqn.networks.torsos import seen_as
 from bootdqn.training.checkpoint import Checkpoints, Loaded
 from bootdqn.training.compiling import make_kernels_ready
@@ -105,7 +105,7 @@ def run(
                 return RunOutcome(finished, 0, already_finished=True)
             checkpoints = Checkpoints(folder.checkpoints, MOST_OVER_ESTIMATE * estimate(parts).disk)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
-            origin = Provenance.read(folder) if loaded else Provenance.begin(folder, config.run.threads, settings)
+            origin = _origin(config, folder, loaded, settings, parts)
             origin = origin.keeping_checkpoint(saving.keep_checkpoint)
             saving = replace(saving, keep_checkpoint=origin.keeps_checkpoint)
             sinks = _open_sinks(config, folder, loaded, origin.identity, tensorboard=tensorboard, wandb=wandb)
@@ -119,8 +119,8 @@ def run(
             if is_further(folder.read_config(), to_flat(config)):
                 write_json_atomically(folder.config, to_flat(config))  # not before its summary of less is gone
             if loaded is not None:
-                not_exact = [*session.not_exact, *_changes_since(origin, parts)]
-                _tell_resumption(origin, config, loaded, not_exact, voice)
+                not_exact = [*session.not_exact, *_changes_since(origin, config, parts)]
+                _tell_resumption(origin, config, parts, loaded, not_exact, voice)
             return RunOutcome(*session.train())
 
 
@@ -166,18 +166,32 @@ def _open_sinks(
     return sinks
 
 
-def _changes_since(origin: Provenance, parts: Parts) -> list[str]:
+def _origin(
+    config: TrainConfig[Any], folder: RunFolder, loaded: Loaded | None, settings: dict[str, Any], parts: Parts
+) -> Provenance:
+    """Return how the run came about: what its directory says, or this process where it begins."""
+    if loaded is not None:
+        return Provenance.read(folder)
+    return Provenance.begin(folder, config.run.threads, settings, package_of(parts.environments[0]))
+
+
+def _changes_since(origin: Provenance, config: TrainConfig[Any], parts: Parts) -> list[str]:
     """Return a line for each thing that is no longer what it was when the run began, and its numbers depend on."""
     compiled = isinstance(parts.learner, TabularLearner)
-    return [*origin.changes_of_own_code(), *origin.changes_of_arithmetic(compiled=compiled)]
+    return [
+        *origin.changes_of_own_code(),
+        *origin.changes_of_packages(package_of(parts.environments[0])),
+        *origin.changes_of_arithmetic(compiled=compiled),
+        *(origin.changes_of_gpu() if config.run.device != "cpu" else []),
+    ]
 
 
 def _tell_resumption(
-    origin: Provenance, config: TrainConfig[Any], loaded: Loaded, not_exact: list[str], voice: Voice
+    origin: Provenance, config: TrainConfig[Any], parts: Parts, loaded: Loaded, not_exact: list[str], voice: Voice
 ) -> None:
     """Say, and write down, where the run goes on, and whether it can do so exactly."""
     voice.announce(f"going on from step {loaded.step:,}")
-    origin.note_resumption(loaded.step, config.run.threads, not_exact)
+    origin.note_resumption(loaded.step, config.run.threads, package_of(parts.environments[0]), not_exact)
     for problem in not_exact:
         voice.warn(problem)
 
