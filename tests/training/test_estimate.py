@@ -81,4 +81,12 @@ def test_what_a_run_has_saved_already_is_room_for_it(tmp_path, monkeypatch):
 
 
 def test_sizes_are_written_for_people():
-    assert (gigabytes(3 * 2**30), gigabytes(5 * 2**20)) == ("3.0 GiB", "5 MiB")
+    sizes = (3 * 2**30, 5 * 2**20, 200 * 2**10, 0)
+    assert [gigabytes(size) for size in sizes] == ["3.0 GiB", "5 MiB", "200 KiB", "0 MiB"]
+
+
+def test_the_parts_of_the_memory_that_are_told_add_up_to_all_of_it():
+    needed = Estimate(replay=3 * 2**20, networks=5 * 2**20, memory=640 * 2**20, disk=54 * 2**20)
+    assert str(needed) == (
+        "640 MiB of memory (libraries and environment 632 MiB, networks 5 MiB, replay 3 MiB) and 54 MiB of disk"
+    )

@@ -36,10 +36,11 @@ class Estimate(NamedTuple):
     disk: int
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Say it in a line, with every part of the memory."""
+        rest = self.memory - self.replay - self.networks
         return (
-            f"memory {gigabytes(self.memory)} (replay {gigabytes(self.replay)}, networks {gigabytes(self.networks)}), "
-            f"disk {gigabytes(self.disk)}"
+            f"{gigabytes(self.memory)} of memory (libraries and environment {gigabytes(rest)}, networks "
+            f"{gigabytes(self.networks)}, replay {gigabytes(self.replay)}) and {gigabytes(self.disk)} of disk"
         )
 
 
@@ -72,12 +73,12 @@ def refuse_what_cannot_fit(needed: Estimate, path: Path) -> None:
     available = available_memory()
     if available is not None and needed.memory > available:
         raise UsageError(
-            f"this run needs {needed}, and {gigabytes(available)} of memory are available; lower --replay-capacity"
+            f"this run needs {needed}; {gigabytes(available)} of memory are available; lower --replay-capacity"
         )
     free = shutil.disk_usage(next(parent for parent in (path, *path.absolute().parents) if parent.exists())).free
     room = free + saved_bytes(path)
     if needed.disk > room:
-        raise UsageError(f"this run needs {needed}, and {path} has room for {gigabytes(room)}; choose another folder")
+        raise UsageError(f"this run needs {needed}; {path} has room for {gigabytes(room)}; choose another folder")
 
 
 def saved_bytes(path: Path) -> int:
@@ -91,4 +92,6 @@ def saved_bytes(path: Path) -> int:
 
 def gigabytes(size: int) -> str:
     """Return a size as people read it."""
-    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
+    if size >= 2**30:
+        return f"{size / 2**30:.1f} GiB"
+    return f"{size / 2**20:.0f} MiB" if size >= 2**20 or not size else f"{size / 2**10:.0f} KiB"
