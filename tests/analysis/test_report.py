@@ -403,7 +403,7 @@ def test_a_disk_that_takes_no_report_is_told_with_the_way_out(tmp_path, capsys, 
     monkeypatch.setattr(f"bootdqn.analysis.report.{write}", refuse)
     assert run_command_line(["report", str(tmp_path)]) == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"bootdqn: the report cannot be written to {tmp_path}: [Errno {code}] {os.strerror(code)}")
+    assert told.startswith(f"bootdqn: the report cannot be written to {tmp_path}: {os.strerror(code).lower()}")
     assert told.endswith("; --out FILE.html writes it elsewhere\n")
     assert told.count("\n") == 1
 

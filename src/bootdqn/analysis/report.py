@@ -34,7 +34,7 @@ from bootdqn.analysis.looks import looks
 from bootdqn.analysis.page import page
 from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
 from bootdqn.analysis.tables import Table
-from bootdqn.common.errors import NotWrittenError, UsageError
+from bootdqn.common.errors import NotWrittenError, UsageError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, nameless
 from bootdqn.common.written import counted
@@ -283,7 +283,7 @@ def _write(out: Path, text: str, content: Content) -> None:
         write_text_atomically(out, text)
         _write_files(content, out.with_name(f"{out.stem}_files"))
     except OSError as error:
-        raise NotWrittenError(f"the report cannot be written to {out.parent}: {error}") from error
+        raise NotWrittenError(f"the report cannot be written to {out.parent}: {reason_of(error)}") from error
 
 
 def _write_files(content: Content, folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from bootdqn.commands.flags import OwnCode
-from bootdqn.common.errors import NotWrittenError, UsageError
+from bootdqn.common.errors import NotWrittenError, UsageError, check_writable
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.flags import Flag
 from bootdqn.common.written import counted, rounded
@@ -49,6 +49,8 @@ class Evaluate:
         from bootdqn.training.assess import assess
         from bootdqn.training.display import live_words
 
+        if self.json is not None:
+            check_writable(self.json, "--json")
         with live_words(str(self.run_dir)) as show:
             found, step, rule = assess(
                 self.run_dir,

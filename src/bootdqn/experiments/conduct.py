@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import UsageError, check_writable
 from bootdqn.experiments.cost import costs, longest_first, memory_needed
 from bootdqn.experiments.display import Display, shown
 from bootdqn.experiments.events import SweepOutcome, split_done
@@ -41,6 +41,7 @@ def conduct(
     todo, ended = split_done(runs, out)
     if not todo:
         return SweepOutcome(ended)
+    check_writable(out, "--out")
     todo = longest_first(todo)
     if ray is None:
         make = partial(run_all, todo, out, runs_at_a_time(todo, workers, console.print))
