@@ -381,7 +381,7 @@ def test_several_folders_make_one_report_in_which_a_run_counts_once(tmp_path, ca
     assert run_command_line(["report", "a", "nowhere"]) == 2
     assert "nowhere is not a folder" in capsys.readouterr().err
     assert run_command_line(["report"]) == 2
-    assert "name a folder that holds runs" in capsys.readouterr().err
+    assert "report needs DIR, as in bootdqn report runs/deepsea" in capsys.readouterr().err
 
 
 def test_a_folder_without_runs_is_named(tmp_path, capsys):

@@ -67,7 +67,7 @@ def test_a_place_that_cannot_be_written_is_named_with_its_flag(tmp_path, monkeyp
     (tmp_path / "file").write_text("")
     check_writable(tmp_path / "new/run", "--run-dir")
     check_writable(tmp_path / "file", "--json")
-    with pytest.raises(NotWrittenError, match="--run-dir .*file/run cannot be written: .*file is not a directory"):
+    with pytest.raises(NotWrittenError, match=r"--run-dir .*file/run cannot be written: .*file is not a directory"):
         check_writable(tmp_path / "file/run", "--run-dir")
     monkeypatch.setattr("os.access", lambda path, _: path != tmp_path)  # root may write where nobody else may
     with pytest.raises(NotWrittenError, match=f"--out .*run cannot be written: {tmp_path} is read-only"):

@@ -158,7 +158,7 @@ class CommandParser:
         }
         for argument in self._arguments.values():
             if argument.default is MISSING and argument.field not in given:
-                self._refuse(f"{self._program} needs {argument.name}, as in {self._example}")
+                self._refuse_without(argument, self._example)
         return given
 
     def build(self, given: dict[str, Any]) -> Any:
@@ -173,12 +173,15 @@ class CommandParser:
             raise UsageError(str(error)) from None
         if self._required and self._required not in given:
             argument = self._arguments[self._required]
-            self._refuse(f"{self._program} needs {argument.name}, as in {argument.name} {argument.default}")
+            self._refuse_without(argument, f"{argument.name} {argument.default}")
         return command
 
     def _suggestion(self, word: str) -> str:
         close = self._synonyms.get(word.partition("=")[0]) or closest_flag(word, self._flags)
         return f"; did you mean {close}?" if close else ""
+
+    def _refuse_without(self, argument: Argument, example: str) -> NoReturn:
+        self._refuse(f"{self._program.removeprefix('bootdqn ')} needs {argument.name}, as in {example}")
 
     def _refuse(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self._program} --help")
