@@ -141,7 +141,7 @@ class CommandParser:
         words = [_with_hyphens(word) for word in words]
         for word in words:
             if word.startswith("-") and word.partition("=")[0] not in self._flags and not NEGATIVE_NUMBER.match(word):
-                self._refuse(f"unknown flag {word}{self._suggestion(word)}")
+                self._refuse(f"unknown flag {word}", closest=word)
         try:
             namespace, stray = self._parser.parse_known_intermixed_args(words)
         except argparse.ArgumentError as error:
@@ -150,7 +150,7 @@ class CommandParser:
                 self._refuse(f"{name} takes no value; write {name} or --no-{name.removeprefix('--')}")
             self._refuse(f"{name} {error.message}")
         if stray:
-            self._refuse(f"unexpected argument {stray[0]!r}{self._suggestion(stray[0])}")
+            self._refuse(f"unexpected argument {stray[0]!r}", closest=stray[0])
         given = {
             name: tuple(itertools.chain.from_iterable(value)) if self._arguments[name].is_tuple else value
             for name, value in vars(namespace).items()
@@ -176,15 +176,13 @@ class CommandParser:
             self._refuse_without(argument, f"{argument.name} {argument.default}")
         return command
 
-    def _suggestion(self, word: str) -> str:
-        close = self._synonyms.get(word.partition("=")[0]) or closest_flag(word, self._flags)
-        return f"; did you mean {close}?" if close else ""
-
     def _refuse_without(self, argument: Argument, example: str) -> NoReturn:
         self._refuse(f"{self._program.removeprefix('bootdqn ')} needs {argument.name}, as in {example}")
 
-    def _refuse(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see {self._program} --help")
+    def _refuse(self, message: str, closest: str = "") -> NoReturn:
+        """Raise a UsageError that suggests the flag closest to a word, or else the help."""
+        flag = self._synonyms.get(closest.partition("=")[0]) or closest_flag(closest, self._flags)
+        raise UsageError(f"{message}; did you mean {flag}?" if flag else f"{message}; see {self._program} --help")
 
 
 def parse_command(command: Any, words: list[str], program: str) -> Any:
