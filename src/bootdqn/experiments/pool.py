@@ -1,26 +1,24 @@
 """Many runs on one machine: worker processes that each train one run at a time, and a parent that outlives them."""
 
-import multiprocessing
 import os
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.experiments.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.experiments.plan import PlannedRun
+from bootdqn.experiments.processes import dismiss, ignore_stop_signals, spawn, unblock_stop_signals
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.extensions import Extensions, loaded
 from bootdqn.training.run import run
 from bootdqn.training.session import Voice
-from bootdqn.training.signals import STOP_SIGNALS, StopRequest, heeded_signals, stop_on_signal
+from bootdqn.training.signals import StopRequest, stop_on_signal
 
 
 def run_all(
@@ -79,16 +77,7 @@ class _Worker:
     def __init__(self, out: Path, saving: SavingConfig | None, extensions: Extensions) -> None:
         self._orders = out, saving, extensions
         self.current: PlannedRun | None = None
-        self._start()
-
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, *self._orders), daemon=True)
-        resource_tracker.ensure_running()  # now: the first process would start it, and it unblocks the signals
-        with _blocked_signals():  # inherited: they wait until the process can note them
-            self.process.start()
-        theirs.close()
+        self.process, self.connection = spawn(_work, *self._orders)
 
     @property
     def busy_with(self) -> PlannedRun:
@@ -108,7 +97,7 @@ class _Worker:
                 self.connection.send(planned)
                 return planned
         self.dismiss()
-        self._start()
+        self.process, self.connection = spawn(_work, *self._orders)
         try:
             self.connection.send(planned)
         except OSError as error:
@@ -136,20 +125,7 @@ class _Worker:
 
     def dismiss(self) -> None:
         """End the process: it is idle, or the parent is going down."""
-        self.connection.close()
-        self.process.join(timeout=10)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-
-
-@contextmanager
-def _blocked_signals() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        dismiss(self.process, self.connection)
 
 
 def _with_news(workers: list[_Worker]) -> list[_Worker]:
@@ -165,10 +141,9 @@ def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | 
     one request notes them, which `run` shares. It is forgotten after a run and before the parent hears of its end, so
     never one that the parent sends with the next run under way. At the very end signals mean nothing.
     """
-    for number in heeded_signals():
-        signal.signal(number, lambda *_: None)  # SIG_IGN would drop those that wait
+    ignore_stop_signals()
     with stop_on_signal() as stop, suppress(EOFError, OSError, KeyboardInterrupt):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        unblock_stop_signals()
         while True:
             ended = _train_one(connection.recv(), out, saving, extensions, connection)
             stop.signal_number = None
