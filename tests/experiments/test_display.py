@@ -9,7 +9,7 @@ from bootdqn.experiments.display import Display
 from bootdqn.experiments.events import Ended, Started, Underway
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import from_flat
-from bootdqn.training.session import Progress
+from bootdqn.training.progress import Progress
 
 
 @pytest.fixture

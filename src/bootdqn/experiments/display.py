@@ -17,7 +17,7 @@ from bootdqn.experiments.events import Ended, Event, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import default_settings, to_flat
 from bootdqn.training.display import can_redraw, describe, duration, length_of_summary, result_of_summary
-from bootdqn.training.session import Progress
+from bootdqn.training.progress import Progress
 
 PLAIN_LINE_EVERY_SECONDS = 60.0
 

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.plan import PlannedRun
-from bootdqn.training.run import RunOutcome, finished_summary
-from bootdqn.training.session import Progress
+from bootdqn.training.progress import Progress
+
+if TYPE_CHECKING:
+    from bootdqn.training.run import RunOutcome
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class SweepOutcome:
     stop_exit_code: int | None = None
 
 
-def end_of(planned: PlannedRun, outcome: RunOutcome, warnings: list[str]) -> Ended:
+def end_of(planned: PlannedRun, outcome: "RunOutcome", warnings: list[str]) -> Ended:
     """Return how a run that did not raise ended; one whose end is not on disk, as its last warning says, has failed."""
     if outcome.exit_code == 1:
         return Ended(planned, None, ": ".join(["its end is not on disk", *warnings[-1:]]))
@@ -82,6 +84,8 @@ def split_done(runs: list[PlannedRun], out: Path) -> tuple[list[PlannedRun], lis
     Raises:
         UsageError: `out` is a file.
     """
+    from bootdqn.training.run import finished_summary
+
     check_is_directory(out)
     todo, ended = [], []
     for planned in runs:

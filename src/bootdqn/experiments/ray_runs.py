@@ -25,7 +25,7 @@ from bootdqn.experiments.plan import PlannedRun
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.estimate import gigabytes
 from bootdqn.training.extensions import Extensions, loaded
-from bootdqn.training.session import Progress
+from bootdqn.training.progress import Progress
 from bootdqn.training.signals import stop_on_signal
 
 LOOK_EVERY_SECONDS = 1.0

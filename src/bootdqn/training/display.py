@@ -13,7 +13,8 @@ from rich.text import Text
 from bootdqn.common.solved import told_solved
 from bootdqn.common.written import counted, rounded
 from bootdqn.training.goals import RECENT_EPISODES
-from bootdqn.training.session import Progress, Voice
+from bootdqn.training.progress import Progress
+from bootdqn.training.session import Voice
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
 T = TypeVar("T")

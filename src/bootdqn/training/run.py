@@ -36,14 +36,14 @@ from bootdqn.training.estimate import (
 )
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import Provenance
-from bootdqn.training.session import SILENT, Progress, Session, Voice
+from bootdqn.training.session import SILENT, Session, Voice
 from bootdqn.training.signals import stop_on_signal
 from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks, refused_to_open
 from bootdqn.training.threads import pinned_threads
 
 TENSORBOARD_NAME = re.compile(r"events\.out\.tfevents\..*")
 
-__all__ = ["Progress", "RunOutcome", "default_run_dir", "finished_summary", "run"]
+__all__ = ["RunOutcome", "default_run_dir", "finished_summary", "run"]
 
 
 @dataclass(frozen=True)

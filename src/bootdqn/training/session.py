@@ -16,6 +16,7 @@ from bootdqn.training.config import SavingConfig, TrainConfig
 from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.goals import make_goal
 from bootdqn.training.loop import Parts, begin, train
+from bootdqn.training.progress import Progress
 from bootdqn.training.records import Clock, JsonLines, Records, timing_until
 from bootdqn.training.saving import Saver, is_snapshot_due
 from bootdqn.training.signals import StopRequest
@@ -27,19 +28,6 @@ SHOW_EVERY_SECONDS = 0.25
 TIMING_EVERY_SECONDS = 10.0
 PACE_OVER_SECONDS = 120.0
 ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
-
-
-class Progress(NamedTuple):
-    """What a run shows while it is under way."""
-
-    episodes: int
-    completed: float
-    """From 0 to 1, of the longest the run can be."""
-    position: str
-    speed: str
-    seconds_left: float | None
-    """At most, if it goes on as it lately did."""
-    note: str
 
 
 class Voice(NamedTuple):
