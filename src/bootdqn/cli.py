@@ -3,6 +3,7 @@
 Nothing here imports PyTorch before there is work to do, so that `--help` and mistakes answer at once.
 """
 
+import io
 import os
 import sys
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from bootdqn.commands.experiments import Demo, Sweep
 from bootdqn.commands.results import Evaluate, Inspect, Report
 from bootdqn.commands.training import Resume, Train
 from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
-from bootdqn.common.written import did_you_mean
+from bootdqn.common.written import did_you_mean, printable
 from bootdqn.exploration.registry import registered_name
 from bootdqn.training.config import ATARI, DEEP_SEA, GYM
 from bootdqn.training.extensions import Extensions
@@ -116,6 +117,8 @@ SUMMARIES = {"train": "Train one agent in one run directory."}
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be text
     sys.exit(run_command_line(sys.argv[1:]))
 
 
@@ -125,10 +128,10 @@ def run_command_line(arguments: list[str]) -> int:
         command = parse(arguments)
         return 0 if command is None else command.execute()
     except UsageError as error:
-        print(f"bootdqn: {error}", file=sys.stderr)
+        _print_error(str(error))
         return 2
     except TrainingError as error:
-        print(f"bootdqn: {error}", file=sys.stderr)
+        _print_error(str(error))
         return 1
     except KeyboardInterrupt as stop:
         print("bootdqn: interrupted", file=sys.stderr)
@@ -142,8 +145,14 @@ def run_command_line(arguments: list[str]) -> int:
         return 141
     except OSError as error:
         what = f"{error.filename}: " if error.filename else ""
-        print(f"bootdqn: {what}{reason_of(error)}", file=sys.stderr)
+        _print_error(f"{what}{reason_of(error)}")
         return 2
+
+
+def _print_error(message: str) -> None:
+    """Print an error so that no name or text of somebody else in it can do anything to the terminal."""
+    lines = [printable(line) for line in f"bootdqn: {message}".splitlines()]
+    print("\n".join(lines), file=sys.stderr)
 
 
 def _report_lack_of_memory(error: Exception) -> int:

@@ -52,7 +52,7 @@ def test_damaged_records_of_either_kind_do_not_end_the_report(tmp_path, line):
     write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
     with (tmp_path / "out_files/tables/not-counted.csv").open(encoding="utf-8") as file:
         why = {row["run"]: row["why"] for row in csv.DictReader(file)}
-    assert why["game"].startswith("damaged: DamagedFileError")
+    assert why["game"].startswith("unreadable: ")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_damaged_deep_sea_run_is_listed(tmp_path, file, values):
     write_deep_sea(tmp_path / "whole", seed=1)
     write_deep_sea(tmp_path / "run", seed=0)
     change(tmp_path / f"run/{file}.json", **values)
-    assert read(tmp_path, read_results) == (1, {"run": "damaged"})
+    assert read(tmp_path, read_results) == (1, {"run": "unreadable"})
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_damaged_atari_run_is_listed(tmp_path, file, values):
     change(path, **values)
     if file == "metrics":
         path.write_text(path.read_text() + "\n")
-    assert read(tmp_path, read_played) == (1, {"run": "damaged"})
+    assert read(tmp_path, read_played) == (1, {"run": "unreadable"})
 
 
 def not_counted(root):
@@ -111,7 +111,7 @@ def test_a_folder_that_has_lost_its_configuration_is_listed(tmp_path, kept):
     for file in (tmp_path / "lost").iterdir():
         if file.name != kept:
             file.unlink()
-    assert not_counted(tmp_path) == {"lost": "damaged: it has no config.json"}
+    assert not_counted(tmp_path) == {"lost": "unreadable: it has no config.json"}
 
 
 PARTLY = "what summary.json says is counted, and no curve of it is drawn"
@@ -126,10 +126,10 @@ def test_records_that_end_early_are_listed_and_not_drawn(tmp_path):
     for name, episodes in (("sea/whole", 2), ("sea/short", 400), ("sea/small", 2), ("gym", 1000), ("game", 7)):
         change(tmp_path / name / "summary.json", episodes=episodes)
     assert not_counted(tmp_path) == {
-        "sea/short": f"damaged: its records end at episode 4 of 400; {PARTLY}",
-        "sea/small": f"damaged: its records end at episode 1 of 2; {PARTLY}",
-        "gym": f"damaged: its records end at episode 2 of 1,000; {PARTLY}",
-        "game": "damaged: DamagedFileError: its records end at episode 0 of 7",
+        "sea/short": f"unreadable: its records end at episode 4 of 400; {PARTLY}",
+        "sea/small": f"unreadable: its records end at episode 1 of 2; {PARTLY}",
+        "gym": f"unreadable: its records end at episode 2 of 1,000; {PARTLY}",
+        "game": "unreadable: its records end at episode 0 of 7",
     }
     curves, _ = regret_curves(read_runs(tmp_path / "sea", DEFAULTS)[0], 5)
     assert curves == {Variant("gain"): [[1.0, 0.5]]}

@@ -164,10 +164,10 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
         why = {row["run"]: row["why"] for row in csv.DictReader(file)}
     assert why[EVIL] == "failed"
     assert why["killed"] == "under way"
-    assert why["broken"].startswith("damaged")
-    assert why["torn"].startswith("damaged")
+    assert why["broken"].startswith("unreadable")
+    assert why["torn"].startswith("unreadable")
     assert why["empty"] == "interrupted: not evaluated yet"
-    assert why["odd"] == "damaged: KeyError: 'strategy'"
+    assert why["odd"] == "unreadable: KeyError: 'strategy'"
     assert why["moon"] == "the environment 'moon': this report is about DeepSea, Atari and Gymnasium"
 
 

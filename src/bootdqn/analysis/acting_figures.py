@@ -12,6 +12,7 @@ from bootdqn.analysis.figures import FEW_POINTS, STYLE, legend_below
 from bootdqn.analysis.looks import looks
 from bootdqn.analysis.statistics import smoothed
 from bootdqn.common.algorithms import algorithm, on_atari
+from bootdqn.common.written import as_plotted
 
 ACTING_CAPTION = (
     "Left: how often the action was not the one that the active head values most, because the strategy, or chance, had "
@@ -51,6 +52,6 @@ def acting(courses: Sequence[Course]) -> Figure:
                 axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
             elif any((course.means[measure] > 0).any() for course in courses):
                 axes.set_yscale("log")
-        figure.suptitle(courses[0].task, fontsize=11)
+        figure.suptitle(as_plotted(courses[0].task), fontsize=11)
         legend_below(figure, lines)
     return figure

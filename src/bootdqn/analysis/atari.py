@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.analysis import paper
-from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, shortfall, so_far, whole_number
+from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, finite_number, shortfall, so_far, unreadable, whole_number
 from bootdqn.analysis.statistics import (
     Values,
     interquartile_mean,
@@ -90,7 +90,7 @@ def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
                 continue
             found = _played(run, evaluations)
         except UNREADABLE as error:
-            troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
+            troubles.append(unreadable(run.name, error))
             continue
         places.setdefault((found.variant, found.game, found.seed), []).append(found)
     played = [max(same, key=lambda run: run.frames[-1]) for same in places.values()]

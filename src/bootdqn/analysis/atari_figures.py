@@ -16,6 +16,7 @@ from bootdqn.analysis.figures import STYLE, legend_below, mean_line
 from bootdqn.analysis.looks import Look, looks
 from bootdqn.analysis.statistics import performance_profile
 from bootdqn.common.algorithms import on_atari
+from bootdqn.common.written import as_plotted
 
 INSET_FRAMES = 5e6
 CROWDED = 0.25
@@ -55,7 +56,7 @@ def heads(played: list[Played]) -> Figure:
         first = next(iter(groups.values()))[0]
         _random_play(axes, first.game)
         _from_zero(axes)
-        axes.set_title(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}")
+        axes.set_title(as_plotted(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}"))
         _label(axes, "evaluation score")
         axes.legend(frameon=False, fontsize=9)
         return figure
@@ -103,7 +104,7 @@ def learning(played: Played, episodes: Sequence[Episode], first_update: int, ran
                   label="evaluation by vote")  # fmt: skip
         axes.axhline(random, color="black", linewidth=0.8, linestyle=":", label="random play")
         axes.axvline(first_update / 1e6, color="black", linewidth=0.8, linestyle="--", label="first update")
-        axes.set_title(f"{paper.title_of(played.game)}, K = {played.num_heads}, seed {played.seed}")
+        axes.set_title(as_plotted(f"{paper.title_of(played.game)}, K = {played.num_heads}, seed {played.seed}"))
         _label(axes, "score")
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
         return figure
@@ -130,7 +131,7 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
                 _from_zero(axes)
                 labels |= _papers_scores(axes, game, cells)
                 _inset_where_crowded(axes, cells)
-            axes.set_title(paper.title_of(game))
+            axes.set_title(as_plotted(paper.title_of(game)))
             _label(axes, label)
         for axes in list(grid.flat)[len(games) :]:
             axes.set_visible(False)

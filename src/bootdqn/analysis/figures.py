@@ -1,6 +1,9 @@
 """What all figures share: one look, and ways out of Matplotlib that keep no state in it."""
 
 import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -32,7 +35,7 @@ MOST_COLUMNS = 3
 def to_svg(figure: Figure) -> str:
     """Return the figure as SVG text that is the same for the same data."""
     buffer = io.StringIO()
-    with mpl.rc_context(STYLE):
+    with _drawing():
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = buffer.getvalue()
     return text[text.index("<svg") :]
@@ -41,9 +44,17 @@ def to_svg(figure: Figure) -> str:
 def to_png(figure: Figure) -> bytes:
     """Return the figure as a PNG image."""
     buffer = io.BytesIO()
-    with mpl.rc_context(STYLE):
+    with _drawing():
         figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     return buffer.getvalue()
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """Draw in our style, and without Matplotlib's complaints about names that are too long or in another script."""
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="constrained_layout not applied|Glyph .* missing from font")
+        yield
 
 
 def cap_ticks(low: float, cap: float) -> list[float]:

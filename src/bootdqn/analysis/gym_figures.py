@@ -13,7 +13,7 @@ from bootdqn.analysis.gym_runs import Cell, GymRun, measure_of, ranked
 from bootdqn.analysis.looks import looks
 from bootdqn.analysis.statistics import Values, smoothed
 from bootdqn.common.variants import Variant
-from bootdqn.common.written import counted
+from bootdqn.common.written import as_plotted, counted
 
 FEWEST_EVALUATIONS = 2
 """Of every run, for a curve of evaluations."""
@@ -55,7 +55,7 @@ def learning_curves(cells: Sequence[Cell], most: int) -> Curves | None:
         for variant, look in looks(drawn).items():
             steps, values = (evaluation_curve if evaluated else training_curve)(drawn[variant])
             lines[look.label] = mean_line(axes, steps, values, look)
-        axes.set_title(cells[0].environment)
+        axes.set_title(as_plotted(cells[0].environment))
         axes.set_xlim(left=0)
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.set_xlabel("steps")

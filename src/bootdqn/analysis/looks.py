@@ -6,6 +6,7 @@ from typing import Any
 
 from bootdqn.common.algorithms import Algorithm, algorithm, family
 from bootdqn.common.variants import Variant, is_dqn, label, variant_order
+from bootdqn.common.written import as_plotted
 
 DQN_COLOUR = "#555555"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (2.5, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
@@ -33,7 +34,7 @@ def looks(variants: Iterable[Variant], named: Callable[[str], Algorithm] = algor
         hue = DQN_COLOUR if is_dqn(variant) else named(family(variant.strategy)[0]).colour
         number = taken[hue] = taken.get(hue, -1) + 1
         found[variant] = Look(
-            label(variant, named),
+            as_plotted(label(variant, named)),
             _shaded(hue, _SHADES[number % len(_SHADES)]),
             _LINES[number % len(_LINES)],
             _MARKERS[number % len(_MARKERS)],

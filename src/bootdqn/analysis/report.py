@@ -37,7 +37,7 @@ from bootdqn.analysis.tables import Table
 from bootdqn.common.errors import NotWrittenError, UsageError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, nameless
-from bootdqn.common.written import counted
+from bootdqn.common.written import counted, printable
 
 OfVariant = TypeVar("OfVariant", Result, Played, GymRun, Course)
 MOST_CURVES = 8
@@ -92,7 +92,7 @@ def write_report(root: Path | Sequence[Path], out: Path, defaults: Defaults) -> 
         if not one.is_dir():
             raise UsageError(f"{one} is not a folder; name one that holds runs")
     runs, unreadable = read_runs(roots, defaults)
-    where = ", ".join(map(str, roots))
+    where = printable(", ".join(map(str, roots)))
     if not runs and not unreadable:
         raise UsageError(f"there is no run in {where}: a run is a folder with a config.json")
     results, more = deep_sea.read_results(run for run in runs if run.kind == "deep-sea")
@@ -271,7 +271,7 @@ def _add_claims(content: Content, evidence: Evidence) -> None:
 def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
     if troubles:
         rows: list[tuple[str, ...]] = [(trouble.name, trouble.problem) for trouble in troubles]
-        table = Table("not-counted", "Runs that are not finished, are damaged, or do not count", ("run", "why"), rows,
+        table = Table("not-counted", "Runs that are not finished, cannot be read, or do not count", ("run", "why"), rows,
                       text_columns=("run", "why"))  # fmt: skip
         content.sections.append(("Not counted", content.table(table)))
 

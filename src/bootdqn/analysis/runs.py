@@ -11,6 +11,7 @@ from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import is_present
 from bootdqn.common.run_folder import RunFolder, find_runs
 from bootdqn.common.variants import Variant, variant_of
+from bootdqn.common.written import printable
 
 ReadT = TypeVar("ReadT")
 Defaults = Mapping[str, Mapping[str, Any]]
@@ -53,7 +54,7 @@ def task_of(run: Run) -> str:
     return " ".join([str(run.config["env_id"]), *map(str, run.config.get("env_options", []))])
 
 
-UNREADABLE = (DamagedFileError, KeyError, TypeError, ValueError)
+UNREADABLE = (DamagedFileError, ArithmeticError, LookupError, TypeError, ValueError)
 """What reading a damaged run may raise."""
 
 
@@ -81,19 +82,25 @@ class Trouble:
     problem: str
 
 
+def unreadable(name: str, error: Exception) -> Trouble:
+    """Return the trouble of a run that reading raised one of `UNREADABLE` for."""
+    told = str(error) if isinstance(error, DamagedFileError) else f"{type(error).__name__}: {error}"
+    return Trouble(name, f"unreadable: {printable(told)}")
+
+
 def read_runs(root: Path | Sequence[Path], defaults: Defaults) -> tuple[list[Run], list[Trouble]]:
     """Return the runs at and below a folder, or several, and those whose files cannot be read."""
     runs, troubles = [], []
     for name, folder in _named(root if isinstance(root, Sequence) else [root]):
         if not is_present(folder.config):
-            troubles.append(Trouble(name, "damaged: it has no config.json"))
+            troubles.append(Trouble(name, "unreadable: it has no config.json"))
             continue
         try:
             config = folder.read_config()
             own = defaults.get(str(config.get("environment")), {})
             runs.append(Run(name, folder, config, folder.read_summary() or {}, own))
         except DamagedFileError as error:
-            troubles.append(Trouble(name, f"damaged: {error}"))
+            troubles.append(unreadable(name, error))
     return runs, troubles
 
 
@@ -105,7 +112,7 @@ def _named(roots: Sequence[Path]) -> Iterator[tuple[str, RunFolder]]:
             below = str(folder.path.relative_to(root)) if folder.path != root else folder.path.name
             if (place := folder.path.resolve()) not in known:
                 known.add(place)
-                yield below if len(roots) == 1 else str(folder.path), folder
+                yield printable(below if len(roots) == 1 else str(folder.path)), folder
 
 
 def shortfall(run: Run) -> str:
@@ -135,7 +142,7 @@ def so_far(run: Run) -> str:
 
 def not_drawn(name: str, problem: str) -> Trouble:
     """Return the trouble of a run whose result counts and whose curve is missing."""
-    return Trouble(name, f"damaged: {problem}; what summary.json says is counted, and no curve of it is drawn")
+    return Trouble(name, f"unreadable: {problem}; what summary.json says is counted, and no curve of it is drawn")
 
 
 def read_finished(
@@ -154,7 +161,7 @@ def read_finished(
         try:
             one = read(run)
         except UNREADABLE as error:
-            troubles.append(Trouble(run.name, f"damaged: {type(error).__name__}: {error}"))
+            troubles.append(unreadable(run.name, error))
             continue
         _, first = found.setdefault(identity(one), (one, run.name))
         if first != run.name:

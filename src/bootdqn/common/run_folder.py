@@ -1,5 +1,6 @@
 """The schema of a run folder: which file holds what. Training writes it; analysis reads it and imports no training."""
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -140,9 +141,20 @@ def _records_backwards(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def find_runs(root: Path) -> list[RunFolder]:
-    """Return every run folder at or below `root`, in the order of their paths, also where config.json is lost."""
-    names = (file.name for file in (RunFolder(root).config, RunFolder(root).summary, RunFolder(root).metrics))
-    return [RunFolder(path) for path in sorted({file.parent for name in names for file in root.rglob(name)})]
+    """Return every run folder at or below `root`, in the order of their paths, also where config.json is lost.
+
+    Links to directories are not followed, and what cannot be read, such as paths that are too long, is passed over.
+    """
+    names = {file.name for file in (RunFolder(root).config, RunFolder(root).summary, RunFolder(root).metrics)}
+    found, waiting = [], [root]
+    while waiting:  # no recursion: somebody may have nested thousands
+        with contextlib.suppress(OSError), os.scandir(path := waiting.pop()) as entries:
+            for entry in entries:
+                if entry.name in names:
+                    found.append(path)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+    return [RunFolder(path) for path in sorted(set(found))]
 
 
 def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:

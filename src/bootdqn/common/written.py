@@ -79,6 +79,10 @@ def _describe_kind(kind: Any) -> str:
     return " or ".join(described)
 
 
+MOST_IN_A_FIGURE = 100
+"""Letters of a title or a label."""
+
+
 def read_value(text: str) -> Any:
     """Return what `text` means in TOML, None for none or null, or the text itself where it means nothing.
 
@@ -122,6 +126,18 @@ def printable(text: str) -> str:
         'ε: a\\tb\\x1b[2J'
     """
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def as_plotted(text: str) -> str:
+    r"""Return a text of somebody else as a figure has room for it, and so that Matplotlib reads no formula in it.
+
+    Example:
+        >>> as_plotted(r"costs $\frac$")
+        'costs \\$\\frac\\$'
+    """
+    short = text if len(text) <= MOST_IN_A_FIGURE else f"{text[: MOST_IN_A_FIGURE - 1]}…"
+    shown = printable(short).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown  # which no legend shows
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:

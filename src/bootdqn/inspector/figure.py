@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from bootdqn.common.algorithms import algorithm
 from bootdqn.common.specs import Array
+from bootdqn.common.written import as_plotted
 from bootdqn.inspector.recording import Recording, Step
 from bootdqn.inspector.words import score_title
 
@@ -39,7 +40,7 @@ def save(figure: Figure, path: Path) -> None:
 
 def _show(axes: Axes, step: Step, recording: Recording) -> None:
     axes.axis("off")
-    axes.set_title(recording.title, fontsize=9)
+    axes.set_title(as_plotted(recording.title), fontsize=9)
     if step.frame is not None:
         axes.imshow(step.frame)
     elif step.cell is not None:
@@ -64,7 +65,7 @@ def _bars(axes: Axes, step: Step, recording: Recording) -> None:
     _name_actions(axes, step)
     axes.set_ylabel("value")
     who = f"head {step.head}" if recording.follows_head else recording.strategy_text
-    axes.set_title(f"{who} did {step.names[step.action]}", fontsize=9)
+    axes.set_title(as_plotted(f"{who} did {step.names[step.action]}"), fontsize=9)
     axes.figure.legend(loc="outside upper right", ncols=3, frameon=False, fontsize=8)
 
 
@@ -79,13 +80,13 @@ def _scores(axes: Axes, step: Step, recording: Recording) -> None:
     bars = axes.bar(np.arange(len(numbers)), heights, 0.4, bottom=floor, color=colour)
     axes.bar_label(bars, [f"{number:.3g}" for number in numbers], fontsize=6 if len(numbers) > 6 else 8)
     _name_actions(axes, step)
-    axes.set_title(score_title(recording), fontsize=9)
+    axes.set_title(as_plotted(score_title(recording)), fontsize=9)
 
 
 def _name_actions(axes: Axes, step: Step) -> None:
-    many = len(step.names) > 6
+    names, many = [as_plotted(name) for name in step.names], len(step.names) > 6
     axes.set_xticks(
-        np.arange(len(step.names)), step.names, rotation=45 if many else 0, ha="right" if many else "center", fontsize=8
+        np.arange(len(names)), names, rotation=45 if many else 0, ha="right" if many else "center", fontsize=8
     )
     axes.get_xticklabels()[step.action].set_fontweight("bold")
     axes.set_xlim(-0.6, len(step.names) - 0.4)

@@ -11,6 +11,7 @@ from bootdqn.common.algorithms import algorithm
 from bootdqn.common.errors import CannotBeShownError, UsageError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
+from bootdqn.common.written import printable
 from bootdqn.envs.config import DeepSeaConfig
 from bootdqn.exploration.notation import parse_strategy
 from bootdqn.exploration.strategies import (
@@ -190,7 +191,7 @@ class Player:
         self.strategy = parse_strategy(self.strategy_text)
         self.compared = compared_with(self.strategy, on_deep_sea=isinstance(self.config.env, DeepSeaConfig))
         env = self.config.env
-        self.title = f"{path.name or path}, {env.kind} {env.label}"
+        self.title = printable(f"{path.name or path}, {env.kind} {env.label}")
 
     def record(
         self,

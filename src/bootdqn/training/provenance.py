@@ -111,7 +111,7 @@ class Provenance:
         ]
 
     def changes_of_packages(self, package: str) -> list[str]:
-        """Return a line if a package that the numbers depend on, the environment's `package` among them, has changed."""
+        """Return a line if a package that the numbers depend on, such as the environment's `package`, has changed."""
         before = self.known.get("packages")
         before, now = before if isinstance(before, dict) else {}, versions(package)
         changed = [name for name in (*COMPARED, package) if name in before and before[name] != now[name]]
