@@ -203,7 +203,11 @@ def test_a_dry_run_tries_a_strategy_of_ones_own_by_itself(tmp_path, capsys, monk
     from bootdqn.experiments import cost
 
     tried = []
-    monkeypatch.setattr(cost, "_measured", lambda config, before=cost._measured: tried.append(config) or before(config))
+    monkeypatch.setattr(
+        cost,
+        "_measured",
+        lambda config, seconds, before=cost._measured: tried.append(config) or before(config, seconds),
+    )
     told = answer(["sweep", "compare.toml", *MINE, "--dry-run"], capsys, code=0)
     assert told.count(" 21 ") == 3
     assert [config.actor.strategy for config in tried] == ["gain", "mine"]

@@ -1,22 +1,34 @@
 """What a sweep will cost, and how many runs it makes at a time: as many as cores and memory hold."""
 
+import io
 import itertools
 import re
+import sys
 from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.experiments.conduct import _finishing_time, cost_table, runs_at_a_time
+from bootdqn.experiments.conduct import runs_at_a_time
 from bootdqn.experiments.cost import Cost, _Measured, costs, longest_evaluations
-from bootdqn.experiments.events import SweepOutcome
+from bootdqn.experiments.dry_run import _finishing_time, dry_run
+from bootdqn.experiments.events import Ended, SweepOutcome
 from bootdqn.experiments.plan import PlannedRun, deep_sea_race, load_sweep
 from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.estimate import Estimate
 from reference.planned import planned
+
+FINISHED = {"status": "finished"}
+
+
+def cost_of(planned_run, needed):
+    """Return what a run costs that takes a second a step."""
+    steps = planned_run.config.env.longest_steps
+    return Cost(steps, float(steps), needed)
 
 
 def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
@@ -33,18 +45,83 @@ def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+def cells_of(table):
+    return list(zip(*(list(column.cells) for column in table.columns), strict=True))
+
+
+def test_a_dry_run_has_a_row_for_each_cell_and_not_for_each_seed(tmp_path, monkeypatch):
+    runs = deep_sea_race(["greedy", "gain"], [3, 4], num_seeds=5, max_episodes=7).runs()
+    needed = Estimate(0, 0, 20 * 2**20, 30 * 2**20)
+    monkeypatch.setattr("bootdqn.experiments.dry_run.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
+    monkeypatch.setattr(
+        "bootdqn.experiments.dry_run.split_done", lambda runs, _: (runs[1:], [Ended(runs[0], FINISHED)])
+    )
+    table, problems = dry_run(runs, tmp_path, workers=1)
+    assert cells_of(table) == [
+        ("size-3 greedy", "5, 1 done", "21", "21s", "20 MiB", "30 MiB"),
+        ("size-3 gain", "5", "21", "21s", "20 MiB", "30 MiB"),
+        ("size-4 greedy", "5", "28", "28s", "20 MiB", "30 MiB"),
+        ("size-4 gain", "5", "28", "28s", "20 MiB", "30 MiB"),
+    ]
+    assert problems == []
+
+
+def test_runs_that_cannot_be_made_are_told_below_those_that_can(tmp_path, monkeypatch):
+    runs = deep_sea_race(["greedy", "gain"], [3], num_seeds=2, max_episodes=7).runs()
+    refused, needed = UsageError("no gain today"), Estimate(0, 0, 0, 0)
+    monkeypatch.setattr(
+        "bootdqn.experiments.dry_run.costs",
+        lambda todo, _: [refused if one.config.actor.strategy == "gain" else cost_of(one, needed) for one in todo],
+    )
+    table, problems = dry_run(runs, tmp_path, workers=1)
+    assert [row[:4] for row in cells_of(table)] == [
+        ("size-3 greedy", "2", "21", "21s"),
+        ("size-3 gain", "2", "", "not possible"),
+    ]
+    assert problems == ["2 runs cannot be made: no gain today"]
+    monkeypatch.setattr("bootdqn.experiments.dry_run.costs", lambda todo, _: [refused] * len(todo))
+    with pytest.raises(UsageError, match="no gain today"):
+        dry_run(runs, tmp_path, workers=1)
+
+
+def test_without_the_emulator_a_dry_run_names_what_to_install_in_a_line(tmp_path, monkeypatch, capsys):
+    for module in [name for name in sys.modules if name == "bootdqn.envs.atari" or name.partition(".")[0] == "ale_py"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["sweep", "paper-atari-smoke", "--dry-run"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert "pip install -c constraints.txt -e '.[atari]'" in line
+
+
+def test_a_dry_run_counts_the_frames_of_games_and_fits_80_columns(tmp_path, monkeypatch):
+    runs = load_sweep("paper-atari").runs()
+    needed = Estimate(0, 0, 20 * 2**30, 30 * 2**30)
+    monkeypatch.setattr("bootdqn.experiments.dry_run.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
+    table, _ = dry_run(runs, tmp_path, workers=1)
+    assert {row[2] for row in cells_of(table)} == {f"{200_000_000:,}"}
+    console = Console(width=80, file=io.StringIO())
+    console.print(table)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "200,000,000" in console.file.getvalue(), "and nothing of a number is cut"
+
+
 def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
     cost = Cost(5, 10.0, Estimate(0, 0, 123 * 2**20, 456 * 2**20))
-    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda runs: [cost] * len(runs))
+    monkeypatch.setattr("bootdqn.experiments.dry_run.costs", lambda runs, _: [cost] * len(runs))
     (tmp_path / "own.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\n[axes]\nunscaled_move_cost = [0.0123456789]\ntarget_rate = [0.123456789]\n"
         "learning_rate = [0.00123456789]\nmask_probability = [0.987654321]\n"
     )
     assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
     told = capsys.readouterr().out
-    name = str(load_sweep(str(tmp_path / "own.toml")).runs()[0].name)
-    assert len(name) > 80
-    assert all(cell in told for cell in (name, "123 MiB", "456 MiB"))
+    (planned_run,) = load_sweep(str(tmp_path / "own.toml")).runs()
+    settings = " ".join(planned_run.name.parent.parts)
+    assert len(settings) > 80
+    assert all(cell in told for cell in (settings, "123 MiB", "456 MiB"))
     assert max(map(len, told.splitlines())) < 400
 
 
@@ -52,26 +129,25 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy"], [3, 4, 5, 6], num_seeds=1, max_episodes=5).runs()
     needed = [(2, 700, 10.0), (8, 100, 30.0), (4, 300, 10.0), (1, 500, 25.0)]  # MiB of memory and of disk, seconds
     found = [Cost(5, seconds, Estimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk, seconds in needed]
-    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda _: found)
-    assert cost_table(runs, tmp_path, workers=2).caption == (
+    monkeypatch.setattr("bootdqn.experiments.dry_run.costs", lambda *_: found)
+    assert dry_run(runs, tmp_path, workers=2).table.caption == (
         "at most 45s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for those under way"
     )
-    assert cost_table(runs, tmp_path, workers=2, keeps_checkpoints=True).caption.endswith(
+    assert dry_run(runs, tmp_path, workers=2, keeps_checkpoints=True).table.caption.endswith(
         "12 MiB of memory and 1.6 GiB of disk for all, which keep their checkpoints"
     )
-    assert cost_table(runs, tmp_path, workers=9).caption.startswith(
+    assert dry_run(runs, tmp_path, workers=9).table.caption.startswith(
         "at most 30s with 4 at a time, 15 MiB of memory and 1.6 GiB of disk"
     )
 
 
 def test_a_dry_run_makes_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy"], [3, 4, 5], num_seeds=1, max_episodes=5).runs()
-    monkeypatch.setattr("bootdqn.experiments.conduct.costs", lambda _: [Cost(5, 10.0, Estimate(0, 0, 6, 0))] * 3)
-    monkeypatch.setattr("bootdqn.experiments.conduct.memory_needed", lambda _: [6] * 3)
+    monkeypatch.setattr("bootdqn.experiments.dry_run.costs", lambda *_: [Cost(5, 10.0, Estimate(0, 0, 6, 0))] * 3)
     monkeypatch.setattr("bootdqn.experiments.conduct.available_memory", lambda: 8)
     monkeypatch.setattr("bootdqn.experiments.conduct.available_cores", lambda: 2)
-    assert cost_table(runs, tmp_path, workers=None).caption.startswith("at most 30s with 1 at a time")
-    too_many = cost_table(runs, tmp_path, workers=2)
+    assert "; 1 at a time will be made; at most 30s with 1 at a time" in dry_run(runs, tmp_path, None).table.caption
+    too_many = dry_run(runs, tmp_path, workers=2).table
     assert too_many.row_count == 3, "what each needs is told all the same"
     assert too_many.caption.endswith("choose --workers 1")
 
@@ -105,7 +181,7 @@ def test_training_costs_at_most_the_steps_of_its_budget(settings, steps):
 def test_runs_with_evaluations_are_tried_apart_from_those_without(monkeypatch):
     tried = []
 
-    def measured(config):
+    def measured(config, _):
         tried.append(config)
         return _Measured(evaluating=10.0, training=10.0, needed=Estimate(0, 0, 0, 0))
 

@@ -1,5 +1,6 @@
 """Commands that train many agents."""
 
+import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,7 +131,7 @@ class Sweep:
 
     def execute(self) -> int:
         """Make the runs; exit code 0 if every one finished."""
-        from bootdqn.experiments.conduct import conduct, cost_table
+        from bootdqn.experiments.conduct import conduct
         from bootdqn.experiments.events import check_is_directory, split_done
         from bootdqn.experiments.plan import load_sweep
 
@@ -139,12 +140,11 @@ class Sweep:
         check_is_directory(out)
         console = _console()
         changed = f"changed: {' '.join(self.overrides)}" if self.overrides else ""
-        for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}"):
-            if line:
-                console.print(line)
+        heading = [line for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}") if line]
         if self.dry_run:
-            console.print(cost_table(runs, out, self.workers, keeps_checkpoints=bool(self.saving.keep_checkpoint)))
-            return 0
+            return self._list_costs(runs, out, heading, console)
+        for line in heading:
+            console.print(line)
         outcome = conduct(
             runs,
             out,
@@ -160,9 +160,25 @@ class Sweep:
             print(f"failed: {out / end.run.name}: {end.error}", file=sys.stderr)
         finished = sum(end.finished for end in outcome.ended)
         print(f"{finished} of {counted(len(runs), 'run')} finished in {out}")
+        if finished:
+            print(f"{shlex.join(['bootdqn', 'report', str(out)])} makes a page of their tables and figures")
         if split_done(runs, out)[0]:
             print("the same command goes on with the others", file=sys.stderr)
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
+
+    def _list_costs(self, runs: list[PlannedRun], out: Path, heading: list[str], console: Any) -> int:
+        """Print what the runs cost at most; exit code 0 if every one can be made."""
+        from bootdqn.experiments.dry_run import dry_run
+        from bootdqn.training.display import live_words
+
+        keep = bool(self.saving.keep_checkpoint)
+        with live_words("trying a little") as show:
+            table, problems = dry_run(runs, out, self.workers, keeps_checkpoints=keep, show=show)
+        for part in (*heading, table):
+            console.print(part, soft_wrap=False)  # words and rows whole
+        for line in problems:
+            print(line, file=sys.stderr)
+        return 2 if problems else 0
 
 
 def _console() -> Any:

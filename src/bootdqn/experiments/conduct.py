@@ -2,22 +2,19 @@
 
 import heapq
 import itertools
-import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from bootdqn.common.errors import UsageError, check_writable
-from bootdqn.experiments.cost import costs, longest_first, memory_needed
+from bootdqn.experiments.cost import longest_first, memory_needed
 from bootdqn.experiments.display import Display, shown
 from bootdqn.experiments.events import SweepOutcome, split_done
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.experiments.pool import run_all
 from bootdqn.training.config import SavingConfig
-from bootdqn.training.display import duration
 from bootdqn.training.estimate import gigabytes
 from bootdqn.training.machine import available_cores, available_memory
 
@@ -60,12 +57,23 @@ def default_workers(runs: list[PlannedRun]) -> int:
     return max(1, available_cores() // max(planned.config.run.threads for planned in runs))
 
 
-def runs_at_a_time(runs: list[PlannedRun], workers: int | None, tell: Callable[[str], None] = lambda _: None) -> int:
+def runs_at_a_time(
+    runs: list[PlannedRun],
+    workers: int | None,
+    tell: Callable[[str], None] = lambda _: None,
+    memory: list[int] | None = None,
+) -> int:
     """Return `workers`, or if that is None as many as this machine's cores and memory hold.
 
     Where memory holds fewer than the cores do, `tell` is given a line that says so.
 
     A run that does not even fit alone takes no memory: it will refuse itself, and the others are made.
+
+    Args:
+        runs: All of them.
+        workers: How many at a time were asked for.
+        tell: Takes that line.
+        memory: Bytes that each run needs, where that is known already.
 
     Raises:
         UsageError: The largest `workers` of the runs need more memory together than there is.
@@ -73,8 +81,8 @@ def runs_at_a_time(runs: list[PlannedRun], workers: int | None, tell: Callable[[
     at_a_time, available = min(workers or default_workers(runs), len(runs)), available_memory()
     if at_a_time == 1 or available is None:
         return at_a_time
-    sizes = sorted((size for size in memory_needed(runs) if size <= available), reverse=True)
-    needed = _at_once(sizes, at_a_time)
+    sizes = sorted((size for size in memory or memory_needed(runs) if size <= available), reverse=True)
+    needed = largest_together(sizes, at_a_time)
     if needed <= available:
         return at_a_time
     fitting = sum(total <= available for total in itertools.accumulate(sizes))
@@ -85,60 +93,6 @@ def runs_at_a_time(runs: list[PlannedRun], workers: int | None, tell: Callable[[
     return fitting
 
 
-def cost_table(runs: list[PlannedRun], out: Path, workers: int | None, *, keeps_checkpoints: bool = False) -> Table:
-    """Return the runs with what each will cost at most, found by trying a little of each kind, and all together.
-
-    Args:
-        runs: All of them.
-        out: Where they are, or will be.
-        workers: How many at a time (None: as many as this machine holds).
-        keeps_checkpoints: Whether they need their disk also when they are finished.
-    """
-    todo, ended = split_done(runs, out)
-    todo = longest_first(todo)
-    table = Table()
-    for name in ("run", "steps", "time", "memory", "disk"):
-        table.add_column(name, justify="left" if name == "run" else "right", no_wrap=True)
-    for end in ended:
-        table.add_row(str(end.run.name), "", "done" if end.finished else "another run is there", "", "")
-    if not todo:
-        return table
-    try:
-        at_a_time, refusal = runs_at_a_time(todo, workers, partial(print, file=sys.stderr)), None
-    except UsageError as error:
-        at_a_time, refusal = len(todo), str(error)
-    print("trying a little of each kind of run ...", file=sys.stderr)
-    found = []
-    for planned, cost in zip(todo, costs(todo), strict=True):
-        if isinstance(cost, UsageError):
-            table.add_row(f"{planned.name} cannot be made: {cost}", "", "", "", "")
-            continue
-        found.append(cost)
-        table.add_row(
-            str(planned.name),
-            f"{cost.steps:,}",
-            duration(cost.seconds),
-            gigabytes(cost.needed.memory),
-            gigabytes(cost.needed.disk),
-        )
-    on_disk = len(found) if keeps_checkpoints else at_a_time
-    table.caption = refusal or (
-        f"at most {duration(_finishing_time([cost.seconds for cost in found], at_a_time))} with {at_a_time} at a time, "
-        f"{gigabytes(_at_once((cost.needed.memory for cost in found), at_a_time))} of memory and "
-        f"{gigabytes(_at_once((cost.needed.disk for cost in found), on_disk))} of disk for "
-        f"{'all, which keep their checkpoints' if keeps_checkpoints else 'those under way'}"
-    )
-    return table
-
-
-def _finishing_time(seconds: list[float], at_a_time: int) -> float:
-    """Return when the last of the runs is over if each begins, in this order, as soon as a worker is free."""
-    free_at = [0.0] * at_a_time
-    for one in seconds:
-        heapq.heapreplace(free_at, free_at[0] + one)
-    return max(free_at)
-
-
-def _at_once(sizes: Iterable[int], at_a_time: int) -> int:
+def largest_together(sizes: Iterable[int], at_a_time: int) -> int:
     """Return what `at_a_time` of the sizes come to at most."""
     return sum(heapq.nlargest(at_a_time, sizes))

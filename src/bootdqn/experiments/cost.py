@@ -1,14 +1,15 @@
 """What runs will cost, found by trying a little of each kind: time, memory, disk."""
 
-import itertools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.written import counted
 from bootdqn.envs.config import EnvConfig
 from bootdqn.envs.make import for_evaluation, make_environment
 from bootdqn.experiments.plan import PlannedRun
@@ -18,7 +19,10 @@ from bootdqn.training.evaluation import evaluate
 from bootdqn.training.loop import Parts, make_parts, train
 from bootdqn.training.threads import pinned_threads
 
-PROBE_SECONDS = 2.0
+PROBE_SECONDS = 4.0
+"""How long all kinds of run of a sweep are tried together."""
+SHORTEST_PROBE, LONGEST_PROBE = 0.1, 2.0
+"""How long each of them is tried, at least and at most."""
 ENDLESS = 2**62
 
 
@@ -46,17 +50,21 @@ def longest_first(runs: list[PlannedRun]) -> list[PlannedRun]:
     return sorted(runs, key=lambda planned: (planned.config.run.seed, -planned.config.env.longest_steps))
 
 
-def costs(runs: list[PlannedRun]) -> list[Cost | UsageError]:
-    """Return the cost of each run, or why it cannot be made; runs that differ in what hardly matters are tried once."""
+def costs(runs: list[PlannedRun], show: Callable[[str], None] = lambda _words: None) -> list[Cost | UsageError]:
+    """Return the cost of each run, or why it cannot be made; runs that differ in what hardly matters are tried once.
+
+    Args:
+        runs: All of them.
+        show: Takes what is being tried, in words.
+    """
+    kinds = [_kind(planned.config) for planned in runs]
+    probe_seconds = min(max(PROBE_SECONDS / max(len(set(kinds)), 1), SHORTEST_PROBE), LONGEST_PROBE)
     known: dict[Any, _Measured | UsageError] = {}
     found: list[Cost | UsageError] = []
-    for planned in runs:
-        kind = _kind(planned.config)
+    for planned, kind in zip(runs, kinds, strict=True):
         if kind not in known:
-            try:
-                known[kind] = _measured(planned.config)
-            except UsageError as error:
-                known[kind] = error
+            show(f"{len(known) + 1} of {counted(len(set(kinds)), 'kind')} of run")
+            known[kind] = _measured_or_refused(planned.config, probe_seconds)
         measured, steps = known[kind], planned.config.env.longest_steps
         if isinstance(measured, UsageError):
             found.append(measured)
@@ -102,24 +110,30 @@ class _Measured(NamedTuple):
     needed: Estimate
 
 
-def _measured(config: TrainConfig[Any]) -> _Measured:
+def _measured_or_refused(config: TrainConfig[Any], probe_seconds: float) -> _Measured | UsageError:
+    try:
+        return _measured(config, probe_seconds)
+    except UsageError as error:
+        return error
+
+
+def _measured(config: TrainConfig[Any], probe_seconds: float) -> _Measured:
     soon = replace(config.learner, learning_starts=min(config.learner.learning_starts, config.learner.batch_size))
     config = replace(config, learner=soon)
     refuse_environments_that_cannot_fit(config.run.num_envs)
     with pinned_threads(config.run.threads):
         parts = make_parts(config)
         needed = estimate(parts)
-        evaluating = _steps_a_second_of_evaluations(config, parts)
+        evaluating = _steps_a_second_of_evaluations(config, parts, probe_seconds / 4)
         rounds = train(config, parts)
-        for _ in itertools.islice(rounds, 2 * soon.learning_starts // config.run.num_envs):
-            pass
+        next(round_ for round_ in rounds if round_.updates)  # what comes before is not what takes the time
         start, begun = time.perf_counter(), parts.position.step
-        while time.perf_counter() - start < PROBE_SECONDS:
+        while time.perf_counter() - start < probe_seconds:
             next(rounds)
         return _Measured(evaluating, (parts.position.step - begun) / (time.perf_counter() - start), needed)
 
 
-def _steps_a_second_of_evaluations(config: TrainConfig[Any], parts: Parts) -> float:
+def _steps_a_second_of_evaluations(config: TrainConfig[Any], parts: Parts, probe_seconds: float) -> float:
     if config.env.eval_every_frames is None:
         return math.inf
     environment = make_environment(for_evaluation(config.env))
@@ -129,7 +143,7 @@ def _steps_a_second_of_evaluations(config: TrainConfig[Any], parts: Parts) -> fl
     def stop() -> bool:
         nonlocal steps
         steps += 1
-        return time.perf_counter() - start > PROBE_SECONDS / 4
+        return time.perf_counter() - start > probe_seconds
 
     evaluate(
         parts.learner.q_values,
