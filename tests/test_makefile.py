@@ -15,14 +15,21 @@ def project(tmp_path):
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / ".venv").mkdir()
-    subprocess.run(["make", "--touch", "install"], cwd=tmp_path, check=True, capture_output=True)
+    make(tmp_path, "--touch", "install")
     return tmp_path
+
+
+def make(project, *words):
+    """Run make as from a shell, also where the tests themselves were started by a make with arguments."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "EXTRAS"))}
+    return subprocess.run(
+        ["make", *words], cwd=project, check=True, capture_output=True, text=True, env=inherited
+    ).stdout
 
 
 def commands(project, *goals):
     """Return what make would run."""
-    shown = subprocess.run(["make", "--dry-run", *goals], cwd=project, check=True, capture_output=True, text=True)
-    return shown.stdout
+    return make(project, "--dry-run", *goals)
 
 
 def test_what_is_installed_is_not_installed_again(project):

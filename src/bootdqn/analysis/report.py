@@ -271,7 +271,7 @@ def _add_claims(content: Content, evidence: Evidence) -> None:
 def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
     if troubles:
         rows: list[tuple[str, ...]] = [(trouble.name, trouble.problem) for trouble in troubles]
-        table = Table("not-counted", "Runs that are not finished, cannot be read, or do not count", ("run", "why"), rows,
+        table = Table("not-counted", "Runs that are not finished, unreadable, or do not count", ("run", "why"), rows,
                       text_columns=("run", "why"))  # fmt: skip
         content.sections.append(("Not counted", content.table(table)))
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import tyro
-
 from bootdqn.agent.config import ActorConfig, LearnerConfig
 from bootdqn.common.own_code import CodeNotImportedError
 from bootdqn.common.written import did_you_mean, write_value
@@ -83,7 +81,7 @@ class SavingConfig:
     """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
     checkpoint_every_steps: int | None = None
     """Also one after every so many environment steps, of all environments together."""
-    keep_checkpoint: tyro.conf.DisallowNone[bool | None] = None
+    keep_checkpoint: bool | None = None
     """Keep the last one of a finished run, so that resume --budget, or a sweep, can take it further; a run remembers
     this (None: as it was begun; a new run does not keep it)."""
 
