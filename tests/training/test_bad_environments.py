@@ -51,6 +51,22 @@ def test_a_reward_that_cannot_be_stored_stops_the_run_at_once(path, monkeypatch,
     assert_good_checkpoint(path, step=96)
 
 
+@pytest.mark.parametrize("message", ["half a \ud800 character", "a \0", "x" * 10**7], ids=["surrogate", "NUL", "long"])
+def test_an_error_that_cannot_be_written_down_as_it_is_does_not_keep_the_run_from_going_on(
+    path, monkeypatch, unbroken, message
+):
+    def raises(*_):
+        raise ValueError(message)
+
+    with disturbed(monkeypatch, step=at_step(100, raises)), pytest.raises(TrainingError, match="raised ValueError"):
+        train(FUSED, path)
+    summary = RunFolder(path).read_summary()
+    assert summary["status"] == "failed"
+    assert "environment 0 raised ValueError" in summary["error"]
+    train(FUSED, path)
+    assert results(path) == unbroken(FUSED)
+
+
 def test_the_largest_reward_that_can_be_stored_is_taken(path, monkeypatch):
     largest = float(np.finfo(np.float32).max)
     with disturbed(monkeypatch, step=at_step(5, with_reward(largest))):

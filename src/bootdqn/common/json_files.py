@@ -15,6 +15,10 @@ MAX_NUMBER = 1e100
 """Rewards are float32 numbers, so that no sum of them comes near. Squares of what is below are finite."""
 
 
+MAX_STORED = 9_000
+"""Characters that are kept of a text whose length nobody vouches for."""
+
+
 class Limits(NamedTuple):
     """What a file of one kind may hold."""
 
@@ -59,6 +63,12 @@ def parse_json_object(content: bytes, where: str, limits: Limits) -> dict[str, A
     if problem := _problem_with(value, limits, MAX_DEPTH):
         raise DamagedFileError(f"{where}: {problem}")
     return value
+
+
+def storable(text: str) -> str:
+    """Return a text of somebody else, such as an error's, as one that can be read again from any file of a run."""
+    encodable = text.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    return encodable if len(encodable) <= MAX_STORED else f"{encodable[:MAX_STORED]}..."
 
 
 def _problem_with(value: Any, limits: Limits, depth: int) -> str:

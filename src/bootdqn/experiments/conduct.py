@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bootdqn.common.errors import UsageError, check_writable
+from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.cost import longest_first, memory_needed
 from bootdqn.experiments.display import Display, shown
 from bootdqn.experiments.events import SweepOutcome, split_done
@@ -16,6 +17,7 @@ from bootdqn.experiments.plan import PlannedRun
 from bootdqn.experiments.pool import run_all
 from bootdqn.training.config import SavingConfig
 from bootdqn.training.estimate import gigabytes
+from bootdqn.training.left_overs import remove_left_overs
 from bootdqn.training.machine import available_cores, available_memory
 
 
@@ -36,6 +38,8 @@ def conduct(
         UsageError: `out` is a file, or this machine has less memory than `workers` of the runs need at a time.
     """
     todo, ended = split_done(runs, out)
+    for end in ended:
+        remove_left_overs(RunFolder(out / end.run.name))
     if not todo:
         return SweepOutcome(ended)
     check_writable(out, "--out")

@@ -91,6 +91,10 @@ class Checkpoints:
         """Return whether there is any checkpoint, readable or not."""
         return bool(self._folders())
 
+    def count(self) -> int:
+        """Return how many there are, half-written ones among them."""
+        return sum(_CHECKPOINT.fullmatch(name) is not None for name in list_directory(self._path))
+
     def save(self, step: int, state: State, replay: RingReplay) -> int:
         """Write a checkpoint and return how many bytes were new; an OSError leaves the ones before as they are."""
         if step in self._kept:

@@ -13,6 +13,7 @@ from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
 from bootdqn.networks.ensemble import Ensemble
 from bootdqn.training.config import TrainConfig, from_flat
+from bootdqn.training.left_overs import remove_left_overs
 from bootdqn.training.weights import load_ensemble
 
 
@@ -53,6 +54,7 @@ def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: st
         CannotBeShownError: The environment has no such render mode.
     """
     config = read_run_config(path)
+    remove_left_overs(RunFolder(path))
     weights = find_weights(path, checkpoint) or RunFolder(path).weights
     environment = make_environment(for_evaluation(config.env), render_mode=render_mode)
     spec = spec_of(environment)

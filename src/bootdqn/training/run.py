@@ -34,6 +34,7 @@ from bootdqn.training.estimate import (
     refuse_environments_that_cannot_fit,
     refuse_what_cannot_fit,
 )
+from bootdqn.training.left_overs import remove_half_written, remove_left_overs
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.provenance import Provenance
 from bootdqn.training.session import SILENT, Session, Voice
@@ -89,6 +90,7 @@ def run(
     folder.check()
     finished = finished_summary(folder, config, restart=restart)
     if finished is not None:
+        remove_left_overs(folder)
         if saving.keep_checkpoint is False and Checkpoints(folder.checkpoints).exist():
             _remove_kept_checkpoint(folder)
         return RunOutcome(finished, 0, already_finished=True)
@@ -103,6 +105,7 @@ def run(
                 finished = _with_a_larger_cap(folder, config)
             if finished is not None:
                 return RunOutcome(finished, 0, already_finished=True)
+            remove_half_written(folder)
             checkpoints = Checkpoints(folder.checkpoints, MOST_OVER_ESTIMATE * estimate(parts).disk)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
             origin = _origin(config, folder, loaded, settings, parts)

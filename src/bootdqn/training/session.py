@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from bootdqn.common.errors import DamagedFileError, FolderLostError, TrainingError, is_lack_of_memory, raised_in
 from bootdqn.common.files import make_directory, write_json_atomically
+from bootdqn.common.json_files import storable
 from bootdqn.common.lock import Lock
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.training.checkpoint import Checkpoints, Loaded
@@ -28,6 +29,8 @@ SHOW_EVERY_SECONDS = 0.25
 TIMING_EVERY_SECONDS = 10.0
 PACE_OVER_SECONDS = 120.0
 ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
+MOST_LINES = 200
+"""Of a traceback in the summary: the last ones."""
 
 
 class Voice(NamedTuple):
@@ -111,9 +114,8 @@ class Session:
         for file in (self._run.records, self._timing):  # what it came to is in the last of them
             with contextlib.suppress(OSError):
                 file.flush()
-        return self._write_summary(
-            self._summary(status="failed", error=message, traceback=traceback.format_exception(error))
-        )
+        lines = [storable(line) for line in traceback.format_exception(error)[-MOST_LINES:]]
+        return self._write_summary(self._summary(status="failed", error=storable(message), traceback=lines))
 
     def _go_on_from(self, loaded: Loaded) -> float:
         """Put the run where `loaded` was made, and return the seconds it had taken until then."""

@@ -1,0 +1,134 @@
+"""A run killed between its summary and its tidying up is tidied up by the next command."""
+
+import contextlib
+import os
+import shutil
+import signal
+
+import pytest
+
+from bootdqn import load_run
+from bootdqn.cli import run_command_line
+from bootdqn.common.lock import locked
+from bootdqn.common.run_folder import RunFolder
+from torture.legs import begin_leg, end_leg, replaced, results, train_unbroken
+
+SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 20, "stop_when_solved": False, "num_heads": 2,
+            "hidden_sizes": [4], "snapshot_every": 20}  # fmt: skip
+FILES = {"config.json", "metrics.jsonl", "provenance.json", "snapshots", "summary.json", "timing.jsonl",
+         "weights.safetensors"}  # fmt: skip
+
+
+@contextlib.contextmanager
+def killed_while_tidying_up():
+    """Kill the process where it would remove the checkpoints of its finished run."""
+    from bootdqn.training.checkpoint import Checkpoints
+
+    def kill(checkpoints):
+        if checkpoints.exist():  # not at the beginning, where there is nothing to remove
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with replaced(Checkpoints, "remove", kill), replaced(Checkpoints, "keep_last", kill):
+        yield
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["removed", "kept"])
+def killed(request, tmp_path_factory):
+    """A run, and whether its last checkpoint was to be kept; what was half-written lies there, too."""
+    path = tmp_path_factory.mktemp("left-overs") / "seed-0"
+    saving = {"checkpoint_every_steps": 15, "keep_checkpoint": request.param}
+    assert end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)).exit_code is None
+    folder = RunFolder(path)
+    assert folder.read_summary()["status"] == "finished"
+    assert {entry.name for entry in path.iterdir()} == FILES | {"checkpoints", "lock.json"}
+    assert len(list(folder.checkpoints.glob("step-*"))) == 2
+    for name in (".summary.json.0123abcd.part", ".weights.safetensors.part", f".now.{'0' * 32}.part"):
+        (path / name).write_text("half")
+    (folder.snapshots / ".step-000000000060.safetensors.part").write_text("half")
+    (folder.checkpoints / f".{'0' * 32}.part").mkdir()
+    return path, request.param
+
+
+@pytest.fixture
+def copy(killed, tmp_path):
+    path, kept = killed
+    shutil.copytree(path, tmp_path / "runs/seed-0")
+    return RunFolder(tmp_path / "runs/seed-0"), kept
+
+
+def sweep(folder):
+    lines = [
+        f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}" for name, value in SETTINGS.items()
+    ]
+    file = folder.path.parents[1] / "mine.toml"
+    file.write_text("\n".join(["[base]", *lines, "[axes]", "seed = [0]"]))
+    return run_command_line(["sweep", str(file), "--out", str(folder.path.parent)])
+
+
+COMMANDS = {
+    "resume": lambda folder: run_command_line(["resume", str(folder.path)]),
+    "evaluate": lambda folder: run_command_line(["evaluate", str(folder.path), "--episodes", "1"]),
+    "inspect": lambda folder: run_command_line(
+        ["inspect", str(folder.path), "--out", str(folder.path.parent / "p.html")]
+    ),
+    "load_run": lambda folder: 0 if load_run(folder.path) else 1,
+    "sweep": sweep,
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_the_next_command_removes_what_is_left(copy, command):
+    folder, kept = copy
+    before = {name: digest for name, digest in results(folder.path).items() if not name.endswith(".part")}
+    assert command(folder) == 0
+    assert {entry.name for entry in folder.path.iterdir()} == FILES | ({"checkpoints"} if kept else set())
+    assert not list(folder.path.rglob("*.part"))
+    assert results(folder.path) == before
+    if kept:
+        assert [entry.name for entry in folder.checkpoints.glob("step-*")] == ["step-000000000060"]
+        assert run_command_line(["resume", str(folder.path), "--budget", "30"]) == 0
+
+
+def test_a_process_at_work_is_left_alone(copy):
+    folder, _ = copy
+    folder.lock.unlink()
+    before = sorted(folder.path.rglob("*"))
+    with locked(folder.lock):
+        assert COMMANDS["evaluate"](folder) == 0
+        assert sorted(entry for entry in folder.path.rglob("*") if entry != folder.lock) == before
+
+
+def test_checkpoints_stay_where_nobody_knows_whether_they_were_to_be_kept(copy):
+    folder, _ = copy
+    folder.provenance.unlink()
+    before = sorted(folder.checkpoints.rglob("*"))
+    assert COMMANDS["evaluate"](folder) == 0
+    assert sorted(folder.checkpoints.rglob("*")) == before
+    assert not folder.lock.exists()
+
+
+def test_what_was_half_written_is_gone_when_a_killed_run_goes_on(tmp_path):
+    expected = train_unbroken(SETTINGS, tmp_path / "unbroken")
+    killed = begin_leg(SETTINGS, tmp_path / "run", killed_in_the_middle, saving={"checkpoint_every_steps": 15})
+    assert end_leg(killed).exit_code is None
+    for name in (".summary.json.0123abcd.part", ".weights.safetensors.part"):
+        (tmp_path / "run" / name).write_text("half")
+    assert run_command_line(["resume", str(tmp_path / "run"), "--quiet"]) == 0
+    assert {entry.name for entry in (tmp_path / "run").iterdir()} == FILES
+    assert results(tmp_path / "run") == expected
+
+
+@contextlib.contextmanager
+def killed_in_the_middle():
+    from bootdqn.training import session
+
+    original = session.train
+
+    def train(config, parts):
+        for round_ in original(config, parts):
+            if round_.step == 33:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield round_
+
+    with replaced(session, "train", train):
+        yield
