@@ -36,7 +36,7 @@ def test_finished_runs_are_read_and_others_are_named(tmp_path):
     (tmp_path / "d/summary.json").unlink()
     results, troubles = read_results(read_runs(tmp_path, DEFAULTS)[0])
     assert results == [Result(Variant("gain"), 5, 0, 50, 9, None)]
-    assert [(trouble.name, trouble.problem) for trouble in troubles] == [("b", "interrupted"), ("d", "under way")]
+    assert [(trouble.name, trouble.problem) for trouble in troubles] == [("b", "interrupted"), ("d", "stopped")]
 
 
 def test_runs_of_different_settings_are_never_averaged_and_seeds_count_once(tmp_path):

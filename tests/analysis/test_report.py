@@ -29,6 +29,7 @@ from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
 from bootdqn.cli import run_command_line
 from bootdqn.common.errors import UsageError
+from bootdqn.common.lock import locked
 from bootdqn.common.variants import Variant
 from bootdqn.common.written import counted
 from reference.browser import opened
@@ -163,7 +164,7 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
     with (report.parent / "report_files/tables/not-counted.csv").open() as file:
         why = {row["run"]: row["why"] for row in csv.DictReader(file)}
     assert why[EVIL] == "failed"
-    assert why["killed"] == "under way"
+    assert why["killed"] == "stopped"
     assert why["broken"].startswith("unreadable")
     assert why["torn"].startswith("unreadable")
     assert why["empty"] == "interrupted: not evaluated yet"
@@ -183,15 +184,16 @@ def test_runs_under_way_tell_how_far_they_are(tmp_path):
     game = {"environment": "atari", "game": "Hero", "total_frames": 50_000, "frame_skip": 4}
     write_folder(tmp_path / "game", game, None, [update])
     write_atari(tmp_path / "evaluated", scores=(1.0, 2.0), status="interrupted")
-    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    with locked(tmp_path / "sea/lock.json"):
+        write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
     with (tmp_path / "out_files/tables/not-counted.csv").open() as file:
         assert {row["run"]: row["why"] for row in csv.DictReader(file)} == {
             "sea": "under way (1,200 episodes of at most 2,000 so far)",
             "failed": "boom (1 episode of at most 2,000 so far)",
-            "begun": "under way",
-            "torn": "under way",
+            "begun": "stopped",
+            "torn": "stopped",
             "lake": "interrupted (7,000 steps of at most 20,000 so far)",
-            "game": "under way: not evaluated yet (28,000 frames of at most 50,000 so far)",
+            "game": "stopped: not evaluated yet (28,000 frames of at most 50,000 so far)",
             "evaluated": "interrupted: its evaluations so far are counted, up to 2,000,000 frames",
         }
 

@@ -15,7 +15,7 @@ import pytest
 
 from bootdqn.common import lock
 from bootdqn.common.errors import DamagedFileError, FolderInUseError, TrainingError
-from bootdqn.common.lock import LOST_AFTER_SECONDS, locked
+from bootdqn.common.lock import LOST_AFTER_SECONDS, is_held, locked
 
 IN_ANOTHER_PROCESS = """
 import sys, time
@@ -127,6 +127,45 @@ def test_the_lock_is_given_back_whatever_happens_inside(path):
 def test_locks_of_two_folders_have_nothing_to_do_with_each_other(path, tmp_path):
     with locked(path), locked(tmp_path / "other.json"):
         pass
+
+
+# Asked
+
+
+def test_who_looks_sees_whether_a_living_process_holds_it_and_changes_nothing(path, another_process):
+    assert not is_held(path)
+    with locked(path):
+        before = path.stat()
+        assert is_held(path)
+        assert path.stat() == before
+    another_process.take(path)
+    assert another_process.hear() == "holds it"
+    assert is_held(path)
+    another_process.give_back()
+    assert not is_held(path)
+
+
+def test_the_lock_of_a_killed_process_is_held_by_nobody(path):
+    with other_processes(1) as (process,):
+        process.take(path)
+        assert process.hear() == "holds it"
+        process.kill()
+    assert path.exists()
+    assert not is_held(path)
+
+
+@pytest.mark.parametrize(("silent", "held"), [(0, True), (LOST_AFTER_SECONDS + 1, False)])
+def test_a_process_elsewhere_holds_it_as_long_as_its_heart_beats(path, silent, held):
+    name_a_holder_elsewhere(path, silent)
+    assert is_held(path) == held
+
+
+def test_what_is_no_lock_is_held_by_nobody(path):
+    path.write_text("{")
+    assert not is_held(path)
+    path.unlink()
+    os.mkfifo(path)
+    assert not is_held(path)
 
 
 # Refused

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from bootdqn.common.budget import budget_use
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import is_present
+from bootdqn.common.lock import is_held
 from bootdqn.common.run_folder import RunFolder, find_runs
 from bootdqn.common.variants import Variant, variant_of
 from bootdqn.common.written import printable
@@ -33,8 +34,10 @@ class Run:
 
     @property
     def status(self) -> str:
-        """`finished`, `interrupted`, `failed`, or `under way` (or killed) where there is no summary."""
-        return str(self.summary.get("status", "under way"))
+        """`finished`, `interrupted` or `failed`; without a summary `under way` if a process trains, else `stopped`."""
+        if "status" in self.summary:
+            return str(self.summary["status"])
+        return "under way" if is_held(self.folder.lock) else "stopped"
 
     @property
     def kind(self) -> str:

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -102,6 +103,31 @@ def holder_of(path: Path) -> Holder | None:
         return None
 
 
+def is_held(path: Path) -> bool:
+    """Return whether a process that may be alive holds the lock file `path`; nothing is written.
+
+    The age of another host's lock is told by this host's clock, so with clocks that disagree the answer may be wrong.
+    """
+    try:
+        handle = open_regular(path)
+    except (OSError, DamagedFileError):
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        holder = holder_of(path)
+        elsewhere = holder is not None and holder.boot_id != _boot_id()
+        return elsewhere and _may_live(time.time() - os.fstat(handle).st_mtime)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+
+
+def _may_live(silent: float) -> bool:
+    """Return whether a holder on another host may be alive, whose last heartbeat was `silent` seconds ago."""
+    return -HEARTBEAT_SECONDS <= silent < LOST_AFTER_SECONDS  # who lives dates the lock anew at each heartbeat
+
+
 def _read(path: Path) -> Holder | None:
     """Return whom a lock file names, or None where it names nobody; an OSError where it cannot be read."""
     try:
@@ -159,8 +185,7 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
         holder = holder_of(path)
         same_kernel = holder is not None and holder.boot_id == me.boot_id
         silent = _age(path)
-        may_live = -HEARTBEAT_SECONDS <= silent < LOST_AFTER_SECONDS  # who lives dates the lock anew at each heartbeat
-        if held_here or (not same_kernel and may_live):
+        if held_here or (not same_kernel and _may_live(silent)):
             hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - silent:.0f} seconds"
             raise FolderInUseError(
                 f"{path.parent} is in use by {holder or 'another process'}: wait for it or choose another folder{hint}"
