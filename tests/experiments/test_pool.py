@@ -175,12 +175,12 @@ def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, 
     (tmp_path / "own.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 5\nnum_heads = 2\n[axes]\nseed = [0]\n"
     )
-    command = ["sweep", "own.toml", "--out", "out", "--retries", "0", "--import", "full_disk"]
+    command = ["sweep", "own.toml", "--out", "full", "--retries", "0", "--import", "full_disk"]
     assert run_command_line(command) == 1
     told = capsys.readouterr()
     assert "0 of 1 run finished" in told.out
     assert "could not be written at step 15: [Errno 28] No space left on device" in told.err
-    assert not (tmp_path / "out/seed-0/summary.json").exists()
+    assert not (tmp_path / "full/seed-0/summary.json").exists()
 
 
 def test_no_runs_are_no_work(tmp_path):

@@ -1,12 +1,13 @@
-"""Runs on a real Ray cluster of two nodes: what is lost is taken up, and the numbers are those of a run alone."""
+"""Runs on a real Ray cluster of two nodes: whatever is lost, the numbers are those of a run alone."""
 
-import contextlib
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
@@ -17,49 +18,90 @@ from bootdqn.common.lock import holder_of
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.experiments.events import Ended, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
-from bootdqn.experiments.ray_runs import _Runs, run_on_ray
+from bootdqn.experiments.ray_driver import Request, _Driver
+from bootdqn.experiments.ray_runs import run_on_ray
+from bootdqn.experiments.ray_task import Attempt, Orders
 from bootdqn.training.config import SavingConfig, from_flat
+from bootdqn.training.extensions import Extensions
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
-from reference.own_code import FULL_DISK_ELSEWHERE, STRATEGY
+from reference.own_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE, STRATEGY
+from reference.ray_cluster import RayCluster, unshare_mounts
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
     pytest.mark.xdist_group("ray"),
 ]
 OFTEN = SavingConfig(checkpoint_every_steps=200)
-LONG = {"environment": "deep-sea", "size": 10, "max_episodes": 450, "stop_when_solved": False, "strategy": "greedy"}
+QUICK = {"environment": "deep-sea", "size": 4, "max_episodes": 30, "stop_when_solved": False, "strategy": "greedy"}
+HELD = QUICK | {"max_episodes": 400, "strategy": "held"}
+"""1600 steps, of which no process can make more than 250 before the run is released."""
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    ray = pytest.importorskip("ray", reason="pip install -c constraints.txt -e '.[ray]'")
-    from ray.cluster_utils import Cluster
-
+    pytest.importorskip("ray", reason="pip install -c constraints.txt -e '.[ray]'")
     before = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(Path(__file__).parents[1]), *([before] if before else [])])
     os.environ |= {"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"}
-    started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    started.add_node(num_cpus=1)
+    started = RayCluster()
     yield started
-    ray.shutdown()
     started.shutdown()
     os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """The digests that two long runs end with when nothing happens to them."""
-    folder = tmp_path_factory.mktemp("alone")
-    digests = {}
-    for seed in (0, 1):
-        digests[seed] = run(long_run(seed).config, folder / str(seed)).summary["state_sha256"]
-        digests[seed, "metrics"] = (folder / str(seed) / "metrics.jsonl").read_bytes()
-    return digests
+def alone():
+    """What runs come to when nothing happens to them, by their names, once it is known."""
+    return {}
 
 
-def long_run(seed):
-    return PlannedRun(PurePosixPath(f"long-{seed}"), from_flat(LONG | {"seed": seed}))
+@pytest.fixture
+def held(own_code, alone):
+    """Two runs that wait on the cluster, once each has a checkpoint, until they are released."""
+    own_code.write("held", HELD_ELSEWHERE)
+    own_code.load_strategy("held.Held")
+    return HeldRuns(own_code.folder, alone)
+
+
+class HeldRuns:
+    def __init__(self, folder, alone):
+        self.folder, self.out, self._alone = folder, folder / "out", alone
+        self.runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(HELD | {"seed": seed})) for seed in (0, 1)]
+        self.directories = [RunFolder(self.out / planned.name) for planned in self.runs]
+
+    def release(self):
+        (self.folder / "released").touch()
+
+    def wait_for_checkpoints(self):
+        wait_for(lambda: all(has_new_checkpoint(directory) for directory in self.directories))
+
+    def command(self, cluster):
+        """Return the command that makes the same runs."""
+        settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in HELD.items())
+        (self.folder / "held.toml").write_text(f"[base]\n{settings}\n[axes]\nseed = [0, 1]\n")
+        sweep = [sys.executable, "-m", "bootdqn", "sweep", "held.toml", "--strategy-from", "held.Held"]
+        return [*sweep, "--out", "out", "--ray", cluster.address, "--checkpoint-every-steps", "200"]
+
+    def resume(self, cluster):
+        """Release the runs, and let the same command finish them."""
+        self.release()
+        driver = start(self.command(cluster))
+        output, errors = driver.communicate(timeout=200)
+        assert (driver.returncode, errors) == (0, ""), output
+        assert "2 of 2 runs finished" in output
+        assert all(json.loads(directory.provenance.read_text()).get("resumed") for directory in self.directories)
+        self.assert_as_alone()
+
+    def assert_as_alone(self):
+        for planned, directory in zip(self.runs, self.directories, strict=True):
+            if planned.name not in self._alone:
+                path = self.folder / "alone" / planned.name
+                digest = run(planned.config, path).summary["state_sha256"]
+                self._alone[planned.name] = digest, RunFolder(path).metrics.read_bytes()
+            digest, metrics = self._alone[planned.name]
+            assert directory.read_summary()["state_sha256"] == digest
+            assert directory.metrics.read_bytes() == metrics
 
 
 def wait_for(condition, seconds=120):
@@ -69,104 +111,167 @@ def wait_for(condition, seconds=120):
         time.sleep(0.05)
 
 
-def signal_worker(folder, number):
-    """Send a signal to the process that a run is trained by."""
-    os.kill(holder_of(folder.lock).pid, number)
+def has_new_checkpoint(directory):
+    return any(path.name > "step-000000000000" for path in directory.checkpoints.glob("step-*"))
 
 
-def has_new_checkpoint(folder):
-    return any(path.name > "step-000000000000" for path in folder.checkpoints.glob("step-*"))
+def start(command):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def assert_as_alone(path, seed, alone):
-    folder = RunFolder(path)
-    assert folder.read_summary()["state_sha256"] == alone[seed]
-    assert folder.metrics.read_bytes() == alone[seed, "metrics"]
-
-
-def test_a_worker_killed_and_a_node_removed_cost_nothing_but_time(cluster, tmp_path, alone):
-    """The worker of one run is killed; when both runs are under way again, the second node is taken away.
-
-    A run is held from its start until it is struck, so that it cannot be over before.
-    """
-    runs, events, held = [long_run(0), long_run(1)], [], []
-    second = next(node for node in cluster.worker_nodes)
+def test_a_killed_worker_and_a_node_that_flaps_three_times_cost_nothing_but_time(cluster, held):
+    """Each time both runs are under way, one is struck; its worker's death counts as a failure, its node's does not."""
+    events, started = [], []
 
     def strike(event):
         events.append(event)
         if not isinstance(event, Started):
             return
-        folder = RunFolder(tmp_path / event.run.name)
-        held.append(folder)
-        if len(held) <= 3:
-            signal_worker(folder, signal.SIGSTOP)
-        if len(held) == 2:
-            signal_worker(held[0], signal.SIGCONT)
-            wait_for(lambda: has_new_checkpoint(held[0]))
-            signal_worker(held[0], signal.SIGKILL)
-        if len(held) == 3:
-            cluster.remove_node(second, allow_graceful=False)
-            for one in held[1:]:
-                with contextlib.suppress(ProcessLookupError):
-                    signal_worker(one, signal.SIGCONT)
+        started.append(RunFolder(held.out / event.run.name))
+        if len(started) == 2:
+            held.wait_for_checkpoints()
+            os.kill(holder_of(started[0].lock).pid, signal.SIGKILL)
+        elif 3 <= len(started) <= 5:
+            cluster.kill_node()
+            cluster.add_node()
+        elif len(started) == 6:
+            held.release()
 
-    outcome = run_on_ray(runs, tmp_path, cluster.address, strike, retries=3, saving=OFTEN)
-    cluster.add_node(num_cpus=1)
+    outcome = run_on_ray(held.runs, held.out, cluster.address, strike, retries=1, saving=OFTEN)
     assert [end.finished for end in outcome.ended] == [True, True]
-    assert held[0].path == held[2].path != held[1].path
-    assert sum(isinstance(event, Ended) and event.retrying for event in events) >= 2
-    for seed in (0, 1):
-        assert_as_alone(tmp_path / f"long-{seed}", seed, alone)
+    crashed, *lost = [event.error for event in events if isinstance(event, Ended) and event.retrying]
+    assert crashed.startswith("WorkerCrashedError")
+    assert lost == ["its node was lost"] * 3
+    held.assert_as_alone()
+
+
+def test_a_sweep_starts_while_a_node_has_just_died_and_one_joins_and_its_driver_may_be_killed(cluster, held):
+    cluster.kill_node()
+    driver = start(held.command(cluster))
+    cluster.add_node()
+    held.wait_for_checkpoints()
+    driver.kill()
+    driver.communicate()
+    held.resume(cluster)
+    assert {path.name for path in held.out.iterdir()} == {"seed-0", "seed-1"}
+
+
+def test_a_cluster_that_is_lost_ends_the_sweep_in_a_line_and_the_same_command_resumes(cluster, held):
+    driver = start(held.command(cluster))
+    held.wait_for_checkpoints()
+    cluster.restart()
+    _, errors = driver.communicate(timeout=200)
+    assert errors == (
+        f"bootdqn: lost the Ray cluster (--ray {cluster.address}); start it again and repeat the same command: the "
+        "runs resume from their checkpoints\n"
+    )
+    assert driver.returncode == 1
+    held.resume(cluster)
+
+
+def test_a_node_where_the_output_directory_is_read_only_is_skipped_until_it_is_not(cluster, held):
+    """The second node cannot write at first; once it can it is used, and then it becomes read-only under its run."""
+    events = []
+
+    def change(event):
+        events.append(event)
+        notices, started = (sum(isinstance(one, kind) for one in events) for kind in (Notice, Started))
+        if isinstance(event, Notice) and notices == 1:
+            cluster.make_writable(held.out)
+        if isinstance(event, Started) and started == 2:
+            held.wait_for_checkpoints()
+            cluster.make_read_only(held.out)
+            held.release()
+
+    held.out.mkdir()
+    cluster.make_read_only(held.out)
+    outcome = run_on_ray(held.runs, held.out, cluster.address, change, saving=OFTEN)
+    cluster.make_writable(held.out)
+    assert [end.finished for end in outcome.ended] == [True, True]
+    told = [event.text for event in events if isinstance(event, Notice) and event.run is None]
+    cannot = f"it cannot write to {held.out} (Read-only file system); check how it is mounted there"
+    node = f"node {platform.node()} is"
+    assert told == [f"{node} skipped: {cannot}", f"{node} used again", f"{node} skipped: {cannot}"]
+    held.assert_as_alone()
+
+
+def test_an_output_directory_that_no_node_sees_is_a_usage_error(cluster, held):
+    """The driver has another file system there than the nodes."""
+    held.out.mkdir()
+    with ThreadPoolExecutor(1) as thread:
+        if not thread.submit(unshare_mounts).result():
+            pytest.skip("this system does not let the tests have mounts of their own")
+        command = ["sh", "-c", 'mount -t tmpfs tmpfs out && exec "$@"', "sh", *held.command(cluster)]
+        driver = thread.submit(start, command).result()
+    _, errors = driver.communicate(timeout=200)
+    assert errors == (
+        f"bootdqn: no node can train the runs: node {platform.node()}: it does not see {held.out}; choose an --out "
+        "that all nodes share\n"
+    )
+    assert driver.returncode == 2
+    assert list(held.out.iterdir()) == []
+
+
+class Ray:
+    """Stands for Ray where no cluster is needed: every attempt at a run is made on one node, which has a problem."""
+
+    exceptions = None
+
+    def __init__(self, nodes, problem=None):
+        self._nodes, self._problem = nodes, problem
+
+    def nodes(self):
+        return [{"NodeID": name, "NodeManagerHostname": name, **node} for name, node in self._nodes.items()]
+
+    def remote(self, **_options):
+        return lambda task: SimpleNamespace(
+            options=lambda **_: SimpleNamespace(remote=lambda planned, _orders: planned),
+            remote=lambda _orders: task.__name__,
+        )
+
+    def wait(self, references, timeout):  # noqa: ARG002
+        return [one for one in references if one != "wait_until_usable"], []
+
+    def get(self, planned):
+        return next(iter(self._nodes)), Attempt(Ended(planned, None, self._problem), [], self._problem)
+
+
+def driver_on(ray, runs, send, gpus_per_run=0.0):
+    orders = Orders(Path("nowhere/token"), Extensions(), None)
+    return _Driver(ray, Request(runs, [2**20] * len(runs), "auto", orders, 0, gpus_per_run), send)
 
 
 def test_runs_that_no_node_is_large_enough_for_are_told_once_for_each_kind():
-    class Submitted:
-        def options(self, **asked):
-            return SimpleNamespace(remote=lambda *_: f"{asked['name']} asks for {asked['num_cpus']}")
-
-    nodes = [
-        {"Alive": True, "Resources": {"CPU": 2.0, "memory": 2.0**40}},
-        {"Alive": False, "Resources": {"CPU": 64.0, "memory": 2.0**40, "GPU": 8.0}},
-    ]
-    ray = SimpleNamespace(nodes=lambda: nodes, remote=lambda **_: lambda _task: Submitted())
+    ray = Ray(
+        {
+            "small": {"Alive": True, "Resources": {"CPU": 2.0, "memory": 2.0**40}},
+            "lost": {"Alive": False, "Resources": {"CPU": 64.0, "memory": 2.0**40, "GPU": 8.0}},
+        }
+    )
     runs = [
-        PlannedRun(PurePosixPath(f"{threads}-{seed}"), from_flat(LONG | {"threads": threads, "seed": seed}))
+        PlannedRun(PurePosixPath(f"{threads}-{seed}"), from_flat(QUICK | {"threads": threads, "seed": seed}))
         for threads in (1, 4)
         for seed in (0, 1)
     ]
     events = []
-    _Runs(ray, runs, Path("nowhere"), events.append, 0, 0.0, None)
-    assert [(event.run, event.text.partition(",")[0]) for event in events] == [(runs[2], "no node has 4 CPUs")]
-    assert events[0].text.endswith("and 0 GPUs: it and 1 other wait until one joins the cluster")
-    events.clear()
-    _Runs(ray, runs[:1], Path("nowhere"), events.append, 0, 0.5, None)
-    assert events[0].text.endswith("and 0.5 GPUs: it waits until one joins the cluster")
+    driver_on(ray, runs, events.append)
+    waits = "no node has 4 CPUs, 1 MiB of memory and 0 GPUs: it and 1 other wait until one joins the cluster"
+    assert events == [Notice(runs[2], waits)]
+    driver_on(ray, runs[:1], events.append, gpus_per_run=0.5)
+    assert events[-1].text.endswith("and 0.5 GPUs: it waits until one joins the cluster")
 
 
-def test_the_driver_killed_and_started_again_goes_on(cluster, tmp_path, alone):
-    sweep = tmp_path / "long.toml"
-    settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in LONG.items())
-    sweep.write_text(f"[base]\n{settings}\n[axes]\nseed = [0, 1]\n")
-    command = [sys.executable, "-m", "bootdqn", "sweep", str(sweep), "--out", str(tmp_path / "out")]
-    command += ["--ray", cluster.address, "--checkpoint-every-steps", "200"]
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    folders = [RunFolder(tmp_path / f"out/seed-{seed}") for seed in (0, 1)]
-    wait_for(lambda: any(has_new_checkpoint(folder) for folder in folders))
-    driver.kill()
-    driver.communicate()
-    again = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200, check=False
-    )
-    assert again.returncode == 0, again.stdout
-    assert "2 of 2 runs finished" in again.stdout
-    assert any(json.loads(folder.provenance.read_text()).get("resumed") for folder in folders)
-    for seed in (0, 1):
-        assert_as_alone(tmp_path / f"out/seed-{seed}", seed, alone)
+def test_a_head_without_cpus_does_not_hide_that_no_node_can_train_a_run():
+    resources = {"node": 1.0, "head": 0.0}
+    nodes = {name: {"Alive": True, "Resources": {"CPU": cpus, "memory": 2.0**40}} for name, cpus in resources.items()}
+    one = PlannedRun(PurePosixPath("one"), from_flat(QUICK))
+    with pytest.raises(UsageError, match="no node can train the runs: node node: its disk is lost"):
+        driver_on(Ray(nodes, "its disk is lost"), [one], lambda _: None).finish(lambda: False)
 
 
 def test_an_interrupt_saves_the_runs_under_way_and_leaves_out_those_not_begun(cluster, tmp_path):
     """Three runs on two CPUs: one waits."""
-    endless = LONG | {"max_episodes": 10**6}
+    endless = QUICK | {"max_episodes": 10**6}
     runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(endless | {"seed": seed})) for seed in range(3)]
     started, ended = [], []
 
@@ -183,61 +288,40 @@ def test_an_interrupt_saves_the_runs_under_way_and_leaves_out_those_not_begun(cl
 
 
 def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_path, own_code):
-    own_code.import_environments("reference.environments")
-    quick = LONG | {"size": 4, "max_episodes": 30}
-    runs = [
-        PlannedRun(PurePosixPath("good"), from_flat(quick)),
-        PlannedRun(PurePosixPath("nowhere"), from_flat({"environment": "gym", "env_id": "Nowhere-v0"})),
-        PlannedRun(PurePosixPath("greedy"), from_flat(OUT_OF_MEMORY)),
-        PlannedRun(PurePosixPath("fine"), from_flat(quick | {"seed": 5})),
-    ]
+    """One has no environment, one runs out of memory, and the end of one cannot be written."""
+    own_code.write("full_disk", FULL_DISK_ELSEWHERE)
+    for module in ("reference.environments", "full_disk"):
+        own_code.import_environments(module)
+    settings = {
+        "nowhere": {"environment": "gym", "env_id": "Nowhere-v0"},
+        "good": QUICK,
+        "greedy": OUT_OF_MEMORY,
+        "full": QUICK | {"seed": 5},
+    }
+    runs = [PlannedRun(PurePosixPath(name), from_flat(values)) for name, values in settings.items()]
     events = []
     outcome = run_on_ray(runs, tmp_path, cluster.address, events.append, retries=1)
     ended = {str(end.run.name): end for end in outcome.ended}
-    assert {name for name, end in ended.items() if end.finished} == {"good", "fine"}
+    assert {name for name, end in ended.items() if end.finished} == {"good"}
     assert "Nowhere" in ended["nowhere"].error
     assert "MemoryError" in ended["greedy"].error
+    assert "No space left on device" in ended["full"].error
     retried = [str(event.run.name) for event in events if isinstance(event, Ended) and event.retrying]
-    assert sorted(retried) == ["greedy", "nowhere"]
-    run(from_flat(quick), tmp_path / "alone")
+    assert sorted(retried) == ["full", "greedy", "nowhere"]
+    warnings = [event for event in events if isinstance(event, Notice)]
+    assert [str(event.run.name) for event in warnings] == ["full", "full"]
+    assert "could not be written at step 120: [Errno 28] No space left on device" in warnings[-1].text
+    assert events.index(warnings[-1]) < events.index(ended["full"])
+    run(from_flat(QUICK), tmp_path / "alone")
     assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "good/metrics.jsonl").read_bytes()
 
 
-def test_a_folder_that_a_node_cannot_see_is_refused(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr("bootdqn.experiments.ray_runs._sees", lambda _path: False)
-    with pytest.raises(UsageError, match="is not shared"):
-        run_on_ray([long_run(0)], tmp_path, cluster.address)
-
-
-def test_a_strategy_of_ones_own_goes_along(cluster, tmp_path, own_code):
-    own_code.write("my_strategy", STRATEGY)
-    own_code.load_strategy("my_strategy.Mine")
-    settings = LONG | {"size": 4, "max_episodes": 30, "strategy": "mine:scale=2"}
-    (end,) = run_on_ray([PlannedRun(PurePosixPath("mine"), from_flat(settings))], tmp_path, cluster.address).ended
-    assert end.finished
-    run(from_flat(settings), tmp_path / "alone")
-    assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "mine/metrics.jsonl").read_bytes()
-
-
-def test_a_run_whose_end_could_not_be_written_is_not_finished_and_its_warnings_are_told(cluster, tmp_path, own_code):
-    own_code.write("full_disk", FULL_DISK_ELSEWHERE)
-    own_code.import_environments("full_disk")
-    one = PlannedRun(PurePosixPath("one"), from_flat(LONG | {"size": 4, "max_episodes": 30}))
-    events = []
-    (end,) = run_on_ray([one], tmp_path, cluster.address, events.append).ended
-    assert not end.finished
-    assert "No space left on device" in end.error
-    (notice,) = (event for event in events if isinstance(event, Notice))
-    assert "could not be written at step 120: [Errno 28] No space left on device" in notice.text
-    assert events.index(notice) < events.index(end)
-
-
-def test_a_node_that_lacks_a_strategy_of_ones_own_is_named(cluster, tmp_path, own_code):
+def test_a_strategy_of_ones_own_that_no_node_has_is_a_usage_error(cluster, tmp_path, own_code):
     own_code.write("my_strategy", STRATEGY)
     own_code.load_strategy("my_strategy.Mine")
     (own_code.folder / "my_strategy.py").unlink()
-    with pytest.raises(UsageError, match=r"on .*: --strategy-from my_strategy.Mine: no module .* on every node"):
-        run_on_ray([long_run(0)], tmp_path, cluster.address)
+    with pytest.raises(UsageError, match=r"node .*: --strategy-from my_strategy.Mine: no module .* on every node"):
+        run_on_ray([PlannedRun(PurePosixPath("one"), from_flat(QUICK))], tmp_path, cluster.address)
 
 
 @pytest.mark.parametrize(
@@ -245,4 +329,4 @@ def test_a_node_that_lacks_a_strategy_of_ones_own_is_named(cluster, tmp_path, ow
 )
 def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path, address, message):
     with pytest.raises(UsageError, match=message):
-        run_on_ray([long_run(0)], tmp_path, address)
+        run_on_ray([PlannedRun(PurePosixPath("one"), from_flat(QUICK))], tmp_path, address)

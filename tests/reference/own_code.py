@@ -24,6 +24,29 @@ STRATEGY = """
         def scores(self, q, head):
             return bootdqn.of_head(q, head) + self.scale * q.std(axis=-2)
 """
+HELD_ELSEWHERE = f"""
+    import os, time
+    from dataclasses import dataclass
+    from pathlib import Path
+    from typing import ClassVar
+
+    import bootdqn
+
+    calls = 0
+
+
+    @dataclass(frozen=True)
+    class Held(bootdqn.Strategy):
+        name: ClassVar[str] = "held"
+
+        def scores(self, q, head):
+            global calls
+            calls += 1
+            while calls > 250 and os.getpid() != {os.getpid()} and not Path(__file__).with_name("released").exists():
+                time.sleep(0.05)
+            return bootdqn.of_head(q, head)
+"""
+"""Greedy, but no process except this one, where the tests run, gets past its 250th action until a file says so."""
 ENVIRONMENT = """
     import gymnasium
     from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
@@ -35,14 +58,16 @@ FULL_DISK_ELSEWHERE = f"""
     from bootdqn.training import session
 
 
-    def refuse(path, content):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def write(path, content, write=session.write_json_atomically):
+        if "full" in path.parts:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, content)
 
 
     if os.getpid() != {os.getpid()}:
-        session.write_json_atomically = refuse
+        session.write_json_atomically = write
 """
-"""No process but this one, where the tests run, can write a summary."""
+"""No process but this one, where the tests run, can write a summary below a directory named full."""
 
 
 class OwnCode:

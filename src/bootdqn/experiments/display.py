@@ -44,7 +44,7 @@ class Display:
         if isinstance(event, Started):
             self._under_way[event.run] = None
         elif isinstance(event, Notice):
-            self._console.print(f"{event.run.name}: {event.text}")
+            self._console.print(event.text if event.run is None else f"{event.run.name}: {event.text}")
         elif isinstance(event, Ended):
             self._under_way.pop(event.run, None)
             if not event.retrying:

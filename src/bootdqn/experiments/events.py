@@ -46,9 +46,9 @@ class Ended:
 
 @dataclass(frozen=True)
 class Notice:
-    """A run has something to say that must be read."""
+    """A warning about a run, or about the sweep as a whole (None)."""
 
-    run: PlannedRun
+    run: PlannedRun | None
     text: str
 
 
