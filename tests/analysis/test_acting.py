@@ -2,12 +2,14 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
 
 from bootdqn.analysis.acting import MEASURES, courses_by_task
 from bootdqn.analysis.acting_figures import acting
+from bootdqn.analysis.figures import SO_FAR
 from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
 from bootdqn.common.run_folder import RunFolder
@@ -33,6 +35,11 @@ def courses(root):
 def figure_names(root):
     write_report(root, root / "report.html", DEFAULTS)
     return [path.stem for path in (root / "report_files/figures").glob("acting*.png")]
+
+
+def captions(root):
+    write_report(root, root / "report.html", DEFAULTS)
+    return re.findall("<figcaption>(.*?)</figcaption>", (root / "report.html").read_text())
 
 
 def test_the_lines_of_a_run_are_its_records(tmp_path):
@@ -112,16 +119,31 @@ def test_records_that_do_not_tell_it_have_no_line(tmp_path):
     add_records(tmp_path / "damaged", update(10), update("later"))
     write_gym(tmp_path / "words", seed=3)
     add_records(tmp_path / "words", update(10), update(20, overruled="often"))
-    write_gym(tmp_path / "stopped", seed=4, status="interrupted")
-    add_records(tmp_path / "stopped", update(10), update(20))
     assert courses(tmp_path) == {}
     assert figure_names(tmp_path) == []
 
 
-def test_an_atari_run_is_drawn_as_far_as_it_has_come(tmp_path):
-    write_atari(tmp_path / "run", status="interrupted")
+@pytest.mark.parametrize("write", [write_atari, write_deep_sea, write_gym])
+def test_a_run_is_drawn_as_far_as_it_has_come_and_its_end_is_marked(tmp_path, write):
+    write(tmp_path / "run", status="interrupted")
     add_records(tmp_path / "run", update(10), update(20))
-    assert list(courses(tmp_path)) == ["Hero"]
+    (found,) = courses(tmp_path).values()
+    for axes in acting(found).axes:
+        _, end = axes.get_lines()
+        assert (end.get_xdata().tolist(), end.get_marker(), end.get_markerfacecolor()) == ([20], "o", "white")
+    assert captions(tmp_path)[-1].endswith(SO_FAR)
+
+
+def test_an_algorithm_without_a_line_is_named(tmp_path):
+    write_gym(tmp_path / "drawn", "gain")
+    add_records(tmp_path / "drawn", update(10), update(20))
+    write_gym(tmp_path / "solved before its second record", "evoi")
+    add_records(tmp_path / "solved before its second record", update(10))
+    write_gym(tmp_path / "torn", "ucb")
+    (tmp_path / "torn/metrics.jsonl").write_text("[]\n")
+    write_gym(tmp_path / "another task", "greedy", env_id="Acrobot-v1")
+    caption = captions(tmp_path)[-1]
+    assert caption.endswith("Without a line, for lack of records: BootDQN-UCB, BootDQN-EVOI (mean).")
 
 
 def test_what_was_too_large_to_tell_is_a_gap(tmp_path):

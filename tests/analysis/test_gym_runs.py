@@ -6,8 +6,9 @@ import json
 import pytest
 
 from bootdqn.analysis.answers import gym_answer
+from bootdqn.analysis.figures import SO_FAR
 from bootdqn.analysis.gym_figures import evaluation_curve, learning_curves
-from bootdqn.analysis.gym_runs import by_task, read_gym_runs, table
+from bootdqn.analysis.gym_runs import by_task, read_gym_runs, read_unfinished, table
 from bootdqn.analysis.report import write_report
 from bootdqn.analysis.runs import read_runs
 from bootdqn.training.config import from_flat
@@ -167,6 +168,43 @@ def test_of_many_algorithms_those_that_came_out_highest_are_drawn(tmp_path):
     figure, caption = learning_curves(cells_of(tmp_path), most=2)
     assert [line.get_label() for line in figure.axes[0].lines] == ["BootDQN-UCB", "BootDQN-Gain"]
     assert caption.endswith("Drawn are 2 of 3 algorithms, those that came out highest.")
+
+
+def test_a_run_that_is_not_finished_is_drawn_by_itself_as_far_as_it_has_come(tmp_path):
+    evaluated = [(250 * number, float(number)) for number in range(1, 5)]
+    write_gym(tmp_path / "done", seed=0, evaluations=evaluated)
+    write_gym(tmp_path / "stopped", seed=1, evaluations=[(250, 9.0)], episodes=[(10, 1.0)], status="interrupted")
+    write_gym(tmp_path / "killed", "greedy", evaluations=evaluated[:2])
+    (tmp_path / "killed/summary.json").unlink()
+    write_gym(tmp_path / "begun", "ucb", status="interrupted")
+    runs = read_runs(tmp_path, DEFAULTS)[0]
+    (cells,) = by_task([*read_gym_runs(runs)[0], *read_unfinished(runs)]).values()
+    figure, caption = learning_curves(cells, most=8)
+    lines = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in figure.axes[0].lines]
+    assert lines == [
+        ([250, 500], [1, 2]),
+        ([500], [2]),
+        ([250, 500, 750, 1000], [1, 2, 3, 4]),
+        ([250], [9]),
+        ([250], [9]),
+    ]
+    assert [line.get_markerfacecolor() == "white" for line in figure.axes[0].lines] == [False, True, False, False, True]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["BootDQN", "BootDQN-Gain"]
+    assert caption.endswith(f"from three on. {SO_FAR}")
+
+
+def test_a_report_on_a_run_under_way_has_its_curve_and_no_table(tmp_path):
+    write_gym(tmp_path / "run", episodes=[(10, 1.0), (30, 2.0)], status="interrupted")
+    write_report(tmp_path, tmp_path / "report.html", DEFAULTS)
+    assert (tmp_path / "report_files/figures/gym-cartpole-v1.png").exists()
+    assert not (tmp_path / "report_files/tables/gym.csv").exists()
+
+
+def test_an_algorithm_without_a_line_is_named(tmp_path):
+    write_gym(tmp_path / "a", episodes=[(10, 1.0), (30, 2.0)])
+    write_gym(tmp_path / "b", "ucb")
+    _, caption = learning_curves(cells_of(tmp_path), most=8)
+    assert caption.endswith("Without a line, for lack of records: BootDQN-UCB.")
 
 
 def test_runs_without_records_have_no_figure(tmp_path):

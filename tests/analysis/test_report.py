@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bootdqn.analysis import deep_sea_figures
 from bootdqn.analysis.answers import atari_answer
 from bootdqn.analysis.atari import (
     MEASURES,
@@ -422,14 +421,3 @@ def test_the_page_opens_in_a_browser_without_a_complaint_and_asks_nobody_for_any
     outside = re.findall(r"""(?:src|href)=["'](?!#|data:)([^"']+)""", report.read_text())
     assert not [one for one in outside if not one.startswith("#")]
     assert json.loads((tmp_path / "net.json").read_text())["events"], "the log was written"
-
-
-def test_a_run_of_other_settings_that_is_not_finished_has_no_curve_among_the_finished(tmp_path, monkeypatch):
-    write_deep_sea(tmp_path / "a", seed=0, bad=[True, False, True], batch_size=64)
-    write_deep_sea(tmp_path / "b", seed=1, bad=[True, True, False], batch_size=64)
-    write_deep_sea(tmp_path / "c", seed=2, bad=[False] * 3, batch_size=32, status="interrupted")
-    drawn, draw = [], deep_sea_figures.running_regret
-    monkeypatch.setattr(deep_sea_figures, "running_regret", lambda *given: drawn.append(given[0]) or draw(*given))
-    write_report(tmp_path, tmp_path / "report.html", DEFAULTS)
-    (curves,) = drawn
-    assert curves == {Variant("gain"): [[1, 0.5, pytest.approx(2 / 3)], [1, 1, pytest.approx(2 / 3)]]}

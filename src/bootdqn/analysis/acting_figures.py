@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from bootdqn.analysis.acting import MEASURES, Course
-from bootdqn.analysis.figures import FEW_POINTS, STYLE, legend_below
+from bootdqn.analysis.figures import FEW_POINTS, STYLE, legend_below, mark_end
 from bootdqn.analysis.looks import looks
 from bootdqn.analysis.statistics import smoothed
 from bootdqn.common.algorithms import algorithm, on_atari
@@ -17,8 +17,8 @@ from bootdqn.common.written import as_plotted
 ACTING_CAPTION = (
     "Left: how often the action was not the one that the active head values most, because the strategy, or chance, had "
     "its way. Middle: the expected value of information (mean over heads) of the actions taken. Right: the standard "
-    "deviation over heads of the Q-values, averaged over actions; both on a log scale. A line for each run that "
-    "counts and whose records are here: averages over the steps since the last record, and of these a moving average "
+    "deviation over heads of the Q-values, averaged over actions; both on a log scale. A line for each run whose "
+    "records are here: averages over the steps since the last record, and of these a moving average "
     "over ten, or over a tenth of them if they are fewer than a hundred."
 )
 UNLIKE = 10
@@ -26,7 +26,8 @@ UNLIKE = 10
 
 
 def acting(courses: Sequence[Course]) -> Figure:
-    """Draw the courses of one task."""
+    """Draw the courses of one task that have a line."""
+    courses = [course for course in courses if course.has_line]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.5, 3.6), layout="constrained")
         lines, ends = {}, [course.steps[-1] for course in courses]
@@ -39,6 +40,8 @@ def acting(courses: Sequence[Course]) -> Figure:
                     values = values if np.isnan(values).any() else smoothed(values.tolist())
                     (lines[look.label],) = axes.plot(course.steps, values, color=look.colour,
                         linewidth=1.2, alpha=0.8, linestyle=look.line, marker=marker, markersize=4)  # fmt: skip
+                    if not course.finished:
+                        mark_end(axes, course.steps[-1], values[-1], look.colour)
             axes.set_title(title, fontsize=10)
             if max(ends) >= UNLIKE * min(ends):
                 axes.set_xscale("log")

@@ -1,5 +1,6 @@
 """Episodes to solve DeepSea: results from run folders, aggregated without losing the runs that did not solve it."""
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import rich.table
 from bootdqn.analysis.runs import UNREADABLE, Run, Trouble, not_drawn, read_finished, shortfall, whole_number
 from bootdqn.analysis.statistics import interval_of_mean
 from bootdqn.analysis.tables import Table
+from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.variants import Variant, label, variant_order
 
 
@@ -35,6 +37,17 @@ class Result:
     def thin(self) -> bool:
         """Whether bsuite's rule called it solved before there were 10 good episodes."""
         return self.solved_at is not None and self.solved_at != self.solved_at_strict
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The running regret of one run, finished or not: the fraction of bad episodes so far, after each episode."""
+
+    variant: Variant
+    size: int
+    cap: int
+    regret: tuple[float, ...]
+    finished: bool
 
 
 @dataclass(frozen=True)
@@ -91,23 +104,32 @@ def read_results(runs: Iterable[Run]) -> tuple[list[Result], list[Trouble]]:
     return results, troubles + [not_drawn(name, problem) for name, problem in short if problem]
 
 
-def regret_curves(runs: Iterable[Run], size: int) -> tuple[dict[Variant, list[list[float]]], list[Trouble]]:
-    """Return the running regret of every run of `size` whose records are there, by variant, and the unreadable ones.
+def regret_curves(runs: Iterable[Run]) -> tuple[list[Curve], list[Trouble]]:
+    """Return the running regret of runs whose records are there, finished or not, and the unreadable ones.
 
-    Records that end early have no curve: its end would be wrong.
+    Of each cap these are the runs of the largest size that is finished, and of the largest that is not. Records that
+    end early have no curve: its end would be wrong.
     """
-    curves: dict[Variant, list[list[float]]] = {}
-    troubles = []
-    for run in (run for run in runs if run.config.get("size") == size and not shortfall(run)):
-        try:
-            variant = run.variant
-            bad = [bool(record["bad"]) for record in run.folder.read_metrics("episode")]
-        except UNREADABLE as error:
-            troubles.append(not_drawn(run.name, str(error)))
-            continue
-        if bad:
-            counts = np.cumsum(bad) / np.arange(1, len(bad) + 1)
-            curves.setdefault(variant, []).append(counts.tolist())
+    placed: dict[tuple[int, int], list[Run]] = {}
+    largest: dict[tuple[int, bool], int] = {}
+    for run in runs:
+        with contextlib.suppress(DamagedFileError):  # it is listed as that already
+            cap, size = whole_number(run.config, "max_episodes"), whole_number(run.config, "size")
+            placed.setdefault((cap, size), []).append(run)
+            key = (cap, run.status == "finished")
+            largest[key] = max(size, largest.get(key, 0))
+    curves, troubles = [], []
+    for cap, size in sorted({(cap, size) for (cap, _), size in largest.items()}):
+        for run in (run for run in placed[cap, size] if not shortfall(run)):
+            try:
+                label(run.variant)
+                bad = [bool(record["bad"]) for record in run.folder.read_metrics("episode")]
+            except UNREADABLE as error:
+                troubles.append(not_drawn(run.name, str(error)))
+                continue
+            if bad:
+                regret = np.cumsum(bad) / np.arange(1, len(bad) + 1)
+                curves.append(Curve(run.variant, size, cap, tuple(regret.tolist()), run.status == "finished"))
     return curves, troubles
 
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
-from bootdqn.analysis.deep_sea import Cell, Result, cells
-from bootdqn.analysis.figures import FEW, STYLE, band, cap_ticks, legend
+from bootdqn.analysis.deep_sea import Cell, Curve, Result, cells
+from bootdqn.analysis.figures import FEW, STYLE, band, cap_ticks, legend, mark_end
 from bootdqn.analysis.looks import Look, looks
 from bootdqn.analysis.statistics import FEWEST_FOR_INTERVAL
 from bootdqn.common.algorithms import algorithm
@@ -81,23 +81,24 @@ def solved_fraction(results: list[Result]) -> Figure:
         return figure
 
 
-def running_regret(curves: dict[Variant, list[list[float]]], shown: dict[Variant, Look], size: int) -> Figure:
-    """Draw the fraction of bad episodes so far against episodes, a thin line a run, for each variant."""
+def running_regret(curves: Sequence[Curve], shown: dict[Variant, Look]) -> Figure:
+    """Draw the fraction of bad episodes so far against episodes, a thin line for each run of one size."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 3.8), layout="constrained")
         axes = figure.subplots()
-        for variant in (one for one in shown if one in curves):
-            look = shown[variant]
-            for number, regret in enumerate(curves[variant]):
-                axes.plot(range(1, len(regret) + 1), regret, color=look.colour, linewidth=1.0, alpha=0.8,
+        for variant, look in shown.items():
+            for number, curve in enumerate(one for one in curves if one.variant == variant):
+                axes.plot(range(1, len(curve.regret) + 1), curve.regret, color=look.colour, linewidth=1.0, alpha=0.8,
                           linestyle=look.line, label=None if number else look.label)  # fmt: skip
+                if not curve.finished:
+                    mark_end(axes, len(curve.regret), curve.regret[-1], look.colour)
         axes.axhline(BAD_FRACTION, color="black", linewidth=0.8, linestyle=":")
         axes.annotate("solved below", (1.0, BAD_FRACTION), xycoords=("axes fraction", "data"), ha="right", va="top",
                       fontsize=9)  # fmt: skip
         axes.set_xscale("log")
         axes.set_xlabel("episodes (log scale)")
         axes.set_ylabel("running regret")
-        axes.set_title(f"DeepSea, N = {size}")
+        axes.set_title(f"DeepSea, N = {curves[0].size}")
         legend(axes, "lower left")
         return figure
 

@@ -30,6 +30,7 @@ FEW_POINTS = 10
 HANDLE_INCHES, LETTER_INCHES = 0.6, 0.07
 """Room of a label in a legend: what stands before it, and each letter."""
 MOST_COLUMNS = 3
+SO_FAR = "○ marks how far a run has come that is not finished."
 
 
 def to_svg(figure: Figure) -> str:
@@ -91,6 +92,11 @@ def mean_line(axes: Axes, x: Values, values: Values, look: Look) -> Line2D:
     (line,) = axes.plot(x, values.mean(axis=0), color=look.colour, label=look.label, linewidth=1.8, marker=marker,
                         linestyle=look.line)  # fmt: skip
     return line
+
+
+def mark_end(axes: Axes, x: float, y: float, colour: str) -> None:
+    """Mark how far a run has come that is not finished."""
+    axes.plot(x, y, marker="o", markersize=6, color=colour, markerfacecolor="white", zorder=4)
 
 
 def legend_below(figure: Figure, lines: dict[str, Line2D]) -> None:

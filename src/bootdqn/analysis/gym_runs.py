@@ -1,5 +1,6 @@
 """Runs of `train gym`: what each algorithm came to in each environment. The paper has none of them."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -41,7 +42,7 @@ class Returns(NamedTuple):
 
 @dataclass(frozen=True)
 class GymRun:
-    """One finished run."""
+    """One run, finished or not."""
 
     name: str
     environment: str
@@ -58,6 +59,7 @@ class GymRun:
     """Of training. Both are empty where there are no records."""
     unreadable: str
     """What is wrong with the records; nothing where they are whole, or not there."""
+    finished: bool
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,15 @@ def read_gym_runs(runs: Iterable[Run]) -> tuple[list[GymRun], list[Trouble]]:
     return found, troubles + [not_drawn(one.name, one.unreadable) for one in found if one.unreadable]
 
 
+def read_unfinished(runs: Iterable[Run]) -> list[GymRun]:
+    """Return the runs that are not finished and have records to draw."""
+    found = []
+    for run in (run for run in runs if run.status != "finished"):
+        with contextlib.suppress(*UNREADABLE):  # it is listed already, since it is not finished
+            found.append(_gym_run(run))
+    return [run for run in found if run.evaluations.steps or run.episodes.steps]
+
+
 def _gym_run(run: Run) -> GymRun:
     label(run.variant)  # settings that cannot be said are damaged
     evaluations, episodes, problem = _records(run)
@@ -109,6 +120,7 @@ def _gym_run(run: Run) -> GymRun:
         evaluations=evaluations,
         episodes=episodes,
         unreadable=problem,
+        finished=run.status == "finished",
     )
 
 

@@ -42,6 +42,16 @@ def looks(variants: Iterable[Variant], named: Callable[[str], Algorithm] = algor
     return found
 
 
+def without_line(
+    expected: Iterable[Variant], drawn: Iterable[Variant], named: Callable[[str], Algorithm] = algorithm
+) -> str:
+    """Return the end of a caption that names the variants which a figure has no line of; nothing where it has all."""
+    missing = sorted(set(expected) - set(drawn), key=lambda one: variant_order(one, named))
+    return (
+        f" Without a line, for lack of records: {', '.join(label(one, named) for one in missing)}." if missing else ""
+    )
+
+
 def _shaded(colour: str, shade: float) -> str:
     end = 255 if shade > 0 else 0
     parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))

@@ -26,20 +26,21 @@ from bootdqn.analysis.acting import Course, courses_by_task
 from bootdqn.analysis.answers import answer
 from bootdqn.analysis.atari import Played
 from bootdqn.analysis.claims import CLAIMS, borne_on
-from bootdqn.analysis.deep_sea import Result
+from bootdqn.analysis.deep_sea import Curve, Result
 from bootdqn.analysis.evidence import Evidence
-from bootdqn.analysis.figures import to_png, to_svg
+from bootdqn.analysis.figures import SO_FAR, to_png, to_svg
 from bootdqn.analysis.gym_runs import GymRun
-from bootdqn.analysis.looks import looks
+from bootdqn.analysis.looks import looks, without_line
 from bootdqn.analysis.page import page
 from bootdqn.analysis.runs import Defaults, Run, Trouble, read_runs
 from bootdqn.analysis.tables import Table
+from bootdqn.common.algorithms import algorithm, on_atari
 from bootdqn.common.errors import NotWrittenError, UsageError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.variants import Variant, label, nameless
 from bootdqn.common.written import counted, printable
 
-OfVariant = TypeVar("OfVariant", Result, Played, GymRun, Course)
+OfVariant = TypeVar("OfVariant", Result, Curve, Played, GymRun, Course)
 MOST_CURVES = 8
 """Of a figure that has no other way to show them."""
 LONGEST_NAME = 80
@@ -102,12 +103,14 @@ def write_report(root: Path | Sequence[Path], out: Path, defaults: Defaults) -> 
     troubles = unreadable + more + yet_more + still_more + others
     content = Content()
     evidence = Evidence.among(results, played)
-    results, aside = said_once(results)
-    in_part = _add_deep_sea(content, results, runs, aside)
+    curves, in_part = deep_sea.regret_curves(run for run in runs if run.kind == "deep-sea")
+    unfinished = gym_runs.read_unfinished(run for run in runs if run.kind == "gym")
+    (results, aside), (curves, _) = said_once(results, curves), said_once(curves, results)
+    _add_deep_sea(content, results, curves, aside)
     played, aside = said_once(played)
     _add_atari(content, played, aside)
-    in_gym, aside = said_once(in_gym)
-    _add_gym(content, in_gym, aside)
+    (in_gym, aside), (unfinished, _) = said_once(in_gym, unfinished), said_once(unfinished, in_gym)
+    _add_gym(content, in_gym, unfinished, aside)
     _add_acting(content, runs)
     if any(run.kind in ("deep-sea", "atari") for run in runs):
         _add_claims(content, evidence)
@@ -118,9 +121,17 @@ def write_report(root: Path | Sequence[Path], out: Path, defaults: Defaults) -> 
     return out
 
 
-def said_once(found: list[OfVariant]) -> tuple[list[OfVariant], dict[str, Any]]:
-    """Return results without the settings that all of them share and no label has a word for, and those settings."""
-    common = set.intersection(*(set(one.variant.settings) for one in found)) if found else set()
+def said_once(
+    found: list[OfVariant], others: Sequence[Result | Curve | Played | GymRun | Course] = ()
+) -> tuple[list[OfVariant], dict[str, Any]]:
+    """Return results without the settings that all of them share and no label has a word for, and those settings.
+
+    Args:
+        found: The results.
+        others: What is shown beside them, and has to share the settings, too.
+    """
+    settings = [set(one.variant.settings) for one in [*found, *others]]
+    common = set.intersection(*settings) if settings else set()
     names = nameless(Variant("", tuple(common)))
     aside = {name: value for name, value in sorted(common) if name in names}
     return [replace(one, variant=one.variant.without(*aside)) for one in found], aside
@@ -130,37 +141,38 @@ def _not_drawn(run: Run) -> str:
     return f"the environment {run.kind!r}: this report is about DeepSea, Atari and Gymnasium"
 
 
-def _add_deep_sea(content: Content, results: list[Result], runs: list[Run], aside: dict[str, Any]) -> list[Trouble]:
-    """Add what DeepSea has to show, and return the runs whose curves cannot be drawn."""
-    groups, troubles = deep_sea.by_cap(results), []
-    for cap, group in groups.items():
-        suffix = "" if len(groups) == 1 else f"-cap-{cap}"
+def _add_deep_sea(content: Content, results: list[Result], curves: list[Curve], aside: dict[str, Any]) -> None:
+    """Add what DeepSea has to show, a section for each cap."""
+    caps = sorted({result.cap for result in results} | {curve.cap for curve in curves}, reverse=True)
+    for cap in caps:
+        suffix = "" if len(caps) == 1 else f"-cap-{cap}"
+        group = [result for result in results if result.cap == cap]
         parts = [
             "<p>One treasure, N steps to the right of the start; every step to the right costs a little, and one wrong "
             "step loses it. An agent that follows the rewards it sees never finds it.</p>",
             _sentence(aside),
-            *_figures_of_variants(content, group, suffix),
-            *_figures_by_size(content, group, suffix),
         ]
-        shown, largest = looks(result.variant for result in group), max(result.size for result in group)
-        of_cap = [run for run in runs if run.kind == "deep-sea" and run.config.get("max_episodes") == cap]
-        curves, unreadable = deep_sea.regret_curves(of_cap, largest)
-        troubles += unreadable
-        curves = {variant: curve for variant, curve in _without(curves, aside).items() if variant in shown}
-        if curves and len(curves) <= MOST_CURVES:
-            figure = deep_sea_figures.running_regret(curves, shown, largest)
-            caption = "The fraction of bad episodes so far, a line for each run whose records are here."
-            parts.append(content.figure(f"deep-sea-regret{suffix}", figure, caption))
-        parts.append(content.table(bsuite_score.score_table(group, f"bsuite-score{suffix}")))
-        parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
+        if group:
+            parts += [*_figures_of_variants(content, group, suffix), *_figures_by_size(content, group, suffix)]
+        parts += _figures_of_regret(content, group, [curve for curve in curves if curve.cap == cap], suffix)
+        if group:
+            parts.append(content.table(bsuite_score.score_table(group, f"bsuite-score{suffix}")))
+            parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
-    return troubles
 
 
-def _without(curves: dict[Variant, list[list[float]]], aside: dict[str, Any]) -> dict[Variant, list[list[float]]]:
-    """Return the curves of variants that have the settings said `aside`, named without them."""
-    of_these = {variant: curve for variant, curve in curves.items() if set(aside.items()) <= set(variant.settings)}
-    return {variant.without(*aside): curve for variant, curve in of_these.items()}
+def _figures_of_regret(content: Content, group: list[Result], curves: list[Curve], suffix: str) -> Iterator[str]:
+    """Draw the running regret of runs with one cap, a figure for each size."""
+    shown = looks([*(result.variant for result in group), *(curve.variant for curve in curves)])
+    for number, size in enumerate(sorted({curve.size for curve in curves}, reverse=True)):
+        drawn = [curve for curve in curves if curve.size == size]
+        variants = {curve.variant for curve in drawn}
+        if len(variants) <= MOST_CURVES:
+            caption = "The fraction of bad episodes so far, a line for each run whose records are here."
+            caption += without_line((result.variant for result in group if result.size == size), variants)
+            caption += "" if all(curve.finished for curve in drawn) else f" {SO_FAR}"
+            name = f"deep-sea-regret{f'-n-{size}' if number else ''}{suffix}"
+            yield content.figure(name, deep_sea_figures.running_regret(drawn, shown), caption)
 
 
 def _figures_by_size(content: Content, group: list[Result], suffix: str) -> Iterator[str]:
@@ -223,11 +235,12 @@ def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) ->
     content.sections.append(("Atari", "".join(parts)))
 
 
-def _add_gym(content: Content, found: list[GymRun], aside: dict[str, Any]) -> None:
-    if not found:
-        return
-    figures = [_learning_curves(content, cells) for cells in gym_runs.by_task(found).values()]
-    content.sections.append(("Gymnasium", "".join([_sentence(aside), *figures, content.table(gym_runs.table(found))])))
+def _add_gym(content: Content, found: list[GymRun], unfinished: list[GymRun], aside: dict[str, Any]) -> None:
+    tasks = gym_runs.by_task([*found, *unfinished])
+    if tasks:
+        parts = [_sentence(aside), *(_learning_curves(content, cells) for cells in tasks.values())]
+        parts.append(content.table(gym_runs.table(found) if found else None))
+        content.sections.append(("Gymnasium", "".join(parts)))
 
 
 def _learning_curves(content: Content, cells: list[gym_runs.Cell]) -> str:
@@ -240,9 +253,14 @@ def _add_acting(content: Content, runs: list[Run]) -> None:
     figures = []
     for task, found in courses_by_task(runs).items():
         courses, _ = said_once(found)
-        if len({course.variant for course in courses}) <= MOST_CURVES:
-            drawn = acting_figures.acting(courses)
-            figures.append(content.figure(_name_of(content, "acting", task), drawn, acting_figures.ACTING_CAPTION))
+        drawn = [course for course in courses if course.has_line]
+        variants = {course.variant for course in drawn}
+        if len(variants) <= MOST_CURVES:
+            named = on_atari if drawn[0].kind == "atari" else algorithm
+            caption = acting_figures.ACTING_CAPTION + without_line((one.variant for one in courses), variants, named)
+            caption += "" if all(course.finished for course in drawn) else f" {SO_FAR}"
+            figure = acting_figures.acting(courses)
+            figures.append(content.figure(_name_of(content, "acting", task), figure, caption))
     if figures:
         content.sections.append(("How they acted", "".join(figures)))
 
