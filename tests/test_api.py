@@ -172,7 +172,7 @@ def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys,
 
 def test_a_folder_that_is_no_run_is_told_as_that_whatever_is_asked_of_it(tmp_path):
     for function in (bootdqn.load_run, bootdqn.evaluate_run):
-        with pytest.raises(UsageError, match="is not a run folder"):
+        with pytest.raises(UsageError, match="nowhere does not exist"):
             function(tmp_path / "nowhere", step=5)
 
 
@@ -197,7 +197,7 @@ def test_mistakes_say_what_to_write(tmp_path):
     with pytest.raises(ValueError, match="the environment gym needs env_id"):
         bootdqn.train({"environment": "gym"}, tmp_path / "run")
     for function in (bootdqn.load_run, bootdqn.evaluate_run):
-        with pytest.raises(UsageError, match="is not a run folder"):
+        with pytest.raises(UsageError, match="nowhere does not exist"):
             function(tmp_path / "nowhere")
     assert not list(tmp_path.iterdir())
 

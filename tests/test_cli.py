@@ -13,6 +13,7 @@ from bootdqn.training.assess import Assessment
 from bootdqn.training.config import DEEP_SEA, to_flat
 from bootdqn.training.evaluation import Evaluation
 from reference.documents import ROOT
+from reference.run_folders import write_deep_sea
 
 TRAIN = ["train", "deep-sea"]
 
@@ -260,3 +261,18 @@ def test_an_interrupt_while_the_command_line_loads_is_a_line_and_not_a_traceback
 def test_the_installed_command_begins_there():
     with (ROOT / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["scripts"] == {"bootdqn": f"{main.__module__}:{main.__name__}"}
+
+
+@pytest.mark.parametrize("command", ["evaluate", "inspect", "resume"])
+def test_a_directory_that_holds_runs_is_answered_with_them(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    for seed in range(6):
+        write_deep_sea(tmp_path / f"study/gain/seed-{seed}", seed=seed)
+    told = "is not a run directory: it has no config.json; choose one of those in it: study/gain/seed-0"
+    for root in (".", "study", "study/gain"):
+        assert run_command_line([command, root]) == 2
+        error = capsys.readouterr().err
+        assert told in error
+        assert error.endswith("study/gain/seed-2, study/gain/seed-3 and 2 more\n")
+    assert run_command_line([command, "study/gain/sed-4"]) == 2
+    assert capsys.readouterr().err == ("bootdqn: study/gain/sed-4 does not exist; did you mean 'study/gain/seed-4'?\n")

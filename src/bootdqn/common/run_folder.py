@@ -1,6 +1,7 @@
 """The schema of a run folder: which file holds what. Training writes it; analysis reads it and imports no training."""
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -140,14 +141,19 @@ def _records_backwards(path: Path) -> Iterator[dict[str, Any]]:
             yield parse_json_object(line, f"the end of {path}", RECORD)
 
 
-def find_runs(root: Path) -> list[RunFolder]:
+def find_runs(root: Path, most_directories: float = math.inf) -> list[RunFolder]:
     """Return every run folder at or below `root`, in the order of their paths, also where config.json is lost.
 
     Links to directories are not followed, and what cannot be read, such as paths that are too long, is passed over.
+
+    Args:
+        root: Where to look.
+        most_directories: Look into so many, and leave the others out.
     """
     names = {file.name for file in (RunFolder(root).config, RunFolder(root).summary, RunFolder(root).metrics)}
-    found, waiting = [], [root]
-    while waiting:  # no recursion: somebody may have nested thousands
+    found, waiting, seen = [], [root], 0
+    while waiting and seen < most_directories:  # no recursion: somebody may have nested thousands
+        seen += 1
         with contextlib.suppress(OSError), os.scandir(path := waiting.pop()) as entries:
             for entry in entries:
                 if entry.name in names:

@@ -8,13 +8,19 @@ import torch
 
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.common.files import is_present
-from bootdqn.common.run_folder import RunFolder, find_weights
+from bootdqn.common.run_folder import RunFolder, find_runs, find_weights
 from bootdqn.common.specs import Array, EnvSpec
+from bootdqn.common.written import did_you_mean, printable
 from bootdqn.envs.make import Environment, for_evaluation, make_environment, spec_of
 from bootdqn.networks.ensemble import Ensemble
 from bootdqn.training.config import TrainConfig, from_flat
 from bootdqn.training.left_overs import remove_left_overs
 from bootdqn.training.weights import load_ensemble
+
+MOST_NAMED = 4
+"""Run directories that a message names."""
+MOST_DIRECTORIES = 10_000
+"""Directories that are searched for them: somebody may have named the root of a disk."""
 
 
 class Opened(NamedTuple):
@@ -65,8 +71,21 @@ def read_run_config(path: Path) -> TrainConfig[Any]:
     """Return the configuration of the run in folder `path`; a UsageError if there is none."""
     folder = RunFolder(path)
     if not is_present(folder.config):
-        raise UsageError(f"{path} is not a run folder: it has no config.json")
+        raise UsageError(_no_run(path))
     try:
         return from_flat(folder.read_config())
     except ValueError as error:
         raise UsageError(f"{folder.config}: {error}") from error
+
+
+def _no_run(path: Path) -> str:
+    """Say that `path` is no run directory, and name those that are in it or are called almost the same."""
+    if not is_present(path):
+        near = [printable(str(one)) for one in sorted(path.parent.glob("*")) if is_present(RunFolder(one).config)]
+        return f"{path} does not exist{did_you_mean(str(path), near)}"
+    told = f"{path} is not a run directory: it has no config.json"
+    below = [printable(str(run.path)) for run in find_runs(path, MOST_DIRECTORIES)] if path.is_dir() else []
+    if not below:
+        return told
+    more = f" and {len(below) - MOST_NAMED} more" if len(below) > MOST_NAMED else ""
+    return f"{told}; choose one of those in it: {', '.join(below[:MOST_NAMED])}{more}"
