@@ -20,7 +20,7 @@ from bootdqn.experiments.events import Ended, Notice, Started
 from bootdqn.experiments.plan import PlannedRun
 from bootdqn.experiments.ray_driver import Request, _Driver
 from bootdqn.experiments.ray_runs import run_on_ray
-from bootdqn.experiments.ray_task import Attempt, Orders
+from bootdqn.experiments.ray_task import Attempt, Orders, node_problem
 from bootdqn.training.config import SavingConfig, from_flat
 from bootdqn.training.extensions import Extensions
 from bootdqn.training.run import run
@@ -189,7 +189,7 @@ def test_a_node_where_the_output_directory_is_read_only_is_skipped_until_it_is_n
     cluster.make_writable(held.out)
     assert [end.finished for end in outcome.ended] == [True, True]
     told = [event.text for event in events if isinstance(event, Notice) and event.run is None]
-    cannot = f"it cannot write to {held.out} (Read-only file system); check how it is mounted there"
+    cannot = f"it cannot write to {held.out} (Read-only file system); check the disk and its mount there"
     node = f"node {platform.node()} is"
     assert told == [f"{node} skipped: {cannot}", f"{node} used again", f"{node} skipped: {cannot}"]
     held.assert_as_alone()
@@ -316,12 +316,15 @@ def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_
     assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "good/metrics.jsonl").read_bytes()
 
 
-def test_a_strategy_of_ones_own_that_no_node_has_is_a_usage_error(cluster, tmp_path, own_code):
+def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, own_code):
+    token = tmp_path / "token"
+    token.touch()
+    orders = Orders(token, Extensions(("my_strategy.Mine",), folder=own_code.folder), None)
+    missing = "--strategy-from my_strategy.Mine: no module 'my_strategy' is installed"
+    assert node_problem(orders).startswith(missing)
+    assert "install the module on every node" in node_problem(orders)
     own_code.write("my_strategy", STRATEGY)
-    own_code.load_strategy("my_strategy.Mine")
-    (own_code.folder / "my_strategy.py").unlink()
-    with pytest.raises(UsageError, match=r"node .*: --strategy-from my_strategy.Mine: no module .* on every node"):
-        run_on_ray([PlannedRun(PurePosixPath("one"), from_flat(QUICK))], tmp_path, cluster.address)
+    assert node_problem(orders) is None
 
 
 @pytest.mark.parametrize(

@@ -44,14 +44,14 @@ def attempt(planned: PlannedRun, orders: Orders) -> Attempt:
 def node_problem(orders: Orders) -> str | None:
     """Return why this node cannot train runs, and what to do about it, or None where it can."""
     out = orders.token.parent
-    if not orders.token.exists():
-        return f"it does not see {out}; choose an --out that all nodes share"
     try:
+        if not orders.token.exists():
+            return f"it does not see {out}; choose an --out that all nodes share"
         with tempfile.NamedTemporaryFile(dir=out, prefix=".", suffix=".part"):
             pass
         orders.extensions.load()
     except OSError as error:
-        return f"it cannot write to {out} ({error.strerror}); check how it is mounted there"
+        return f"it cannot write to {out} ({error.strerror}); check the disk and its mount there"
     except UsageError as error:
         return f"{error}; install the module on every node, or start the sweep from a directory that all nodes share"
     return None
