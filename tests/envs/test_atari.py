@@ -143,7 +143,7 @@ def test_effective_settings_tell_what_the_environment_does():
     assert settings == json.loads(json.dumps(settings))
     assert [settings.pop(name) for name in ("action_set", "num_actions", "noop_min")] == ["minimal", 6, 1]
     assert settings == {name: getattr(config, name) for name in settings}
-    assert set(asdict(config)) - set(settings) == {"full_action_space", "total_frames"}
+    assert set(asdict(config)) - set(settings) == {"eval_every_frames", "full_action_space", "total_frames"}
     other = effective_settings(AtariConfig("Pong", frame_skip=1, full_action_space=True, noop_max=0))
     assert (other["action_set"], other["num_actions"]) == ("full", 18)
     assert (other["noop_min"], other["max_over_frames"]) == (0, False)  # one frame has nothing to be merged with
