@@ -97,6 +97,20 @@ def test_a_game_is_shown_frame_by_frame_in_little_space(game, tmp_path):
     assert data["steps"][0]["names"][:2] == ["NOOP", "FIRE"]
 
 
+def test_the_figure_is_of_the_first_flip_unless_it_is_said_of_which(deep_sea, tmp_path):
+    def flips(seed):
+        recording = Player(deep_sea, "200").record(episodes=1, max_steps=1000, seed=seed, head=None)
+        return [number for number, step in enumerate(recording.steps) if recording.flip(step)]
+
+    figure = tmp_path / "figure.png"
+    seed, first = next((seed, first) for seed in range(30) for first in flips(seed)[:1] if first)
+    for step, shown in ((None, first), (0, 0), (5, 5)):
+        told = inspect_run(deep_sea, tmp_path / "page.html", checkpoint="200", seed=seed, figure=figure, step=step)
+        assert told == f"Open {figure}, which is of step {shown}."
+    told = inspect_run(deep_sea, tmp_path / "page.html", strategy="greedy", figure=figure)
+    assert told.endswith("of step 0."), "there is no flip"
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_one_step_becomes_the_papers_figure(deep_sea, game, tmp_path, suffix):
     for path in (deep_sea, game):
@@ -108,7 +122,7 @@ def test_one_step_becomes_the_papers_figure(deep_sea, game, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "is not a run folder"),
+        (["nowhere"], "nowhere does not exist"),
         (["RUN", "--strategy", "evio"], "did you mean 'evoi'"),
         (["RUN", "--head", "5"], "--head must be in 0..4"),
         (["RUN", "--strategy", "ids", "--head", "1"], "--head: ids follows no head"),

@@ -20,7 +20,8 @@ const topAndBottom = (bar) => [bar.y.baseVal.value, bar.y.baseVal.value + bar.he
 const captions = () => [...document.querySelectorAll("#maps h2, #maps h3")].map((title) => title.textContent);
 const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));
 const step = () => Number(document.body.dataset.step);
-press("ArrowRight"); press("ArrowRight"); told.right = step();
+told.opened = step();
+press("Home"); press("ArrowRight"); press("ArrowRight"); told.right = step();
 press("ArrowLeft"); told.left = step();
 press("End"); told.end = step();
 press("Home"); told.home = step();
@@ -125,6 +126,7 @@ def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
     steps = data_of(tmp_path / "page.html")["steps"]
     flips = [number for number, step in enumerate(steps) if step["flip"]]
     rewards = [number for number, step in enumerate(steps) if step["reward"]]
+    assert told["opened"] == flips[0]
     assert (told["right"], told["left"], told["end"], told["home"]) == (2, 1, len(steps) - 1, 0)
     expected = [number for number in flips if number > 0][:2]
     assert [told["flip"], told["nextFlip"], told["backAgain"]] == [expected[0], expected[1], expected[0]]
@@ -153,10 +155,27 @@ def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
         assert_round(low, high, ticks)
 
 
-@pytest.mark.parametrize(("place", "step"), [("#4", 4), ("#6", 0), ("#x", 0)])
-def test_the_address_says_which_step_is_shown(deep_sea, tmp_path, place, step):
-    inspect_run(deep_sea, tmp_path / "page.html")
-    assert f'data-step="{step}"' in opened(tmp_path / "page.html", tmp_path / "profile", place=place)
+def first_flip_of(page):
+    return next((number for number, step in enumerate(data_of(page)["steps"]) if step["flip"]), None)
+
+
+@pytest.mark.parametrize(("place", "shown"), [("#4", 4), ("#0", 0), ("", "flip"), ("#6", "flip"), ("#x", "flip")])
+def test_the_page_opens_at_the_first_flip_unless_its_address_says_where(deep_sea, tmp_path, place, shown):
+    page = tmp_path / "page.html"
+    for seed in range(30):
+        inspect_run(deep_sea, page, checkpoint="200", seed=seed)
+        if first_flip_of(page):
+            break
+    assert first_flip_of(page), "it is not the first step"
+    step = first_flip_of(page) if shown == "flip" else shown
+    assert f'data-step="{step}"' in opened(page, tmp_path / "profile", place=place)
+
+
+def test_a_page_without_flips_opens_at_its_first_step(deep_sea, tmp_path):
+    page = tmp_path / "page.html"
+    inspect_run(deep_sea, page, strategy="greedy")
+    assert first_flip_of(page) is None
+    assert 'data-step="0"' in opened(page, tmp_path / "profile")
 
 
 def test_a_page_about_a_game_opens_and_its_name_is_text(game, tmp_path):

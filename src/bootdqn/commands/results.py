@@ -124,7 +124,7 @@ class Inspect:
     figure: Path | None = None
     """Instead of the page, draw one step as the paper's Fig. 1 to this .png, .svg or .pdf file."""
     step: int | None = None
-    """Which step to draw with --figure (None: the first, 0)."""
+    """Which step to draw with --figure (None: the first that is a flip, or 0)."""
     own: OwnCode = field(default_factory=OwnCode)
 
     def __post_init__(self) -> None:
@@ -154,7 +154,7 @@ class Inspect:
                 head=self.head,
                 seed=self.seed,
                 figure=self.figure,
-                step=self.step or 0,
+                step=self.step,
                 show=show,
             )
         print(told)

@@ -24,10 +24,14 @@ def inspect_run(
     head: int | None = None,
     seed: int = 0,
     figure: Path | None = None,
-    step: int = 0,
+    step: int | None = None,
     show: Callable[[str], None] = lambda _words: None,
 ) -> str:
-    """Play the run in folder `path`, write the page `out`, or the figure of one step, and say what to open."""
+    """Play the run in folder `path`, write the page `out`, or the figure of one step, and say what to open.
+
+    Both begin with the first step in which the strategy overruled the active head, if there is one: the page opens
+    there, and the figure is of it unless `step` says of which.
+    """
     check_writable(*((out, "--out") if figure is None else (figure, "--figure")))
     try:
         player = Player(path, checkpoint, strategy)
@@ -36,10 +40,12 @@ def inspect_run(
     recording = player.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head, show=show)
     without = f" What the agent saw is not shown: {player.blind}." if player.blind else ""
     if figure is not None:
-        if not 0 <= step < len(recording.steps):
+        flips = (number for number, one in enumerate(recording.steps) if recording.flip(one))
+        shown = next(flips, 0) if step is None else step
+        if not 0 <= shown < len(recording.steps):
             raise UsageError(f"--step must be in 0..{len(recording.steps) - 1}, got {step}")
-        save(draw_step(recording, step), figure)
-        return f"Open {figure}.{without}"
+        save(draw_step(recording, shown), figure)
+        return f"Open {figure}, which is of step {shown}.{without}"
     maps = []
     if isinstance(player.config.env, DeepSeaConfig):
         maps = deep_sea_maps(player, path, seed, find_weights(path, checkpoint))

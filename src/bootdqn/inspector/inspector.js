@@ -166,8 +166,8 @@ function show(i) {
 }
 
 function showAddressed() {
-  const asked = Number(location.hash.slice(1));
-  show(Number.isInteger(asked) && asked >= 0 && asked < steps.length ? asked : 0);
+  const asked = /^#\d+$/.test(location.hash) ? Number(location.hash.slice(1)) : steps.length;
+  show(asked < steps.length ? asked : Math.max(0, steps.findIndex((step) => step.flip !== null)));
 }
 
 function move(direction, name = filter) {
