@@ -62,6 +62,28 @@ def test_what_is_no_object_is_refused(content):
         parse_json_object(content, "here", CONFIG)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("episodes", "many"), ("episodes", None), ("steps", 1.5), ("solved_at", True), ("status", 3), ("seconds", "x"),
+     ("recent_return", []), ("error", {})],
+)  # fmt: skip
+def test_an_entry_of_a_summary_has_its_type(tmp_path, name, value):
+    folder = RunFolder(tmp_path)
+    folder.summary.write_text(json.dumps({"status": "finished", name: value}))
+    with pytest.raises(DamagedFileError, match=rf"summary\.json: {name} is "):
+        folder.read_summary()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("hidden_sizes", [[1]]), ("env_options", {"a": 1}), ("strategy", [{}]), ("environment", [])]
+)
+def test_a_setting_is_a_value_or_a_list_of_values(tmp_path, name, value):
+    folder = RunFolder(tmp_path)
+    folder.config.write_text(json.dumps({name: value}))
+    with pytest.raises(DamagedFileError, match=rf"config\.json: {name} is .*, which no setting is"):
+        folder.read_config()
+
+
 def test_a_file_larger_than_its_kind_is_not_read(tmp_path):
     folder = RunFolder(tmp_path)
     folder.config.write_text("{}")

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from bootdqn.common.errors import UsageError
+from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import (
     check_directory,
     check_file,
@@ -21,6 +22,18 @@ from bootdqn.common.files import (
 from bootdqn.common.json_files import CONFIG, PROVENANCE, RECORD, SUMMARY, parse_json_object, read_json_object
 
 SNAPSHOT_NAME = re.compile(r"step-([0-9]{12,18})\.safetensors")
+
+
+_NUMBER, _MAYBE_NUMBER, _MAYBE_COUNT = (int, float), (int, float, NoneType), (int, NoneType)
+_TYPES_IN_SUMMARY: dict[str, tuple[type, ...]] = {
+    "status": (str,),
+    "error": (str,),
+    "seconds": _NUMBER,
+    **dict.fromkeys(("steps", "episodes", "updates", "frames", "evaluations"), (int,)),
+    **dict.fromkeys(("solved_at", "solved_at_strict"), _MAYBE_COUNT),
+    **dict.fromkeys(("recent_return", "max_evaluation", "last_evaluation"), _MAYBE_NUMBER),
+}
+"""What each entry of a summary is, where it is there."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +109,23 @@ class RunFolder:
         check_directory(self.path / "wandb")
 
     def read_config(self) -> dict[str, Any]:
-        """Return the configuration."""
-        return read_json_object(self.config, CONFIG)
+        """Return the configuration: texts, numbers, truth values, null, and lists of those."""
+        config = read_json_object(self.config, CONFIG)
+        for name, value in config.items():
+            items = value if isinstance(value, list) and name != "environment" else [value]
+            if any(isinstance(item, list | dict) for item in items):
+                raise DamagedFileError(f"{self.config}: {name:.50} is {value!r:.100}, which no setting is")
+        return config
 
     def read_summary(self) -> dict[str, Any] | None:
-        """Return the summary, or None where the run has not ended yet."""
-        return read_json_object(self.summary, SUMMARY) if is_present(self.summary) else None
+        """Return the summary, whose values are of their types, or None where the run has not ended yet."""
+        if not is_present(self.summary):
+            return None
+        summary = read_json_object(self.summary, SUMMARY)
+        for name, types in _TYPES_IN_SUMMARY.items():
+            if name in summary and type(summary[name]) not in types:
+                raise DamagedFileError(f"{self.summary}: {name} is {summary[name]!r:.100}")
+        return summary
 
     def read_provenance(self) -> dict[str, Any]:
         """Return how the run came about; nothing where somebody has removed that."""

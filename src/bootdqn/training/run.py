@@ -226,18 +226,15 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
         there, here = folder.read_config(), to_flat(config)
         different, change = differences(there, here), budget_change(there, here)
         if different and change is None:
-            listed = ", ".join(f"{key}: {old!r} there, {new!r} here" for key, (old, new) in different.items())
+            listed = ", ".join(f"{key:.50}: {old!r:.100} there, {new!r} here" for key, (old, new) in different.items())
             raise UsageError(f"{folder.path} holds another configuration ({listed}); choose another folder")
         if restart:
             return None
         further = is_further(there, here)
         if change is not None and not further:
             _refuse_less(folder, there, *change)
-        try:
-            summary = folder.read_summary()
-        except DamagedFileError as error:
-            raise DamagedFileError(f"{error}; --restart begins the run again") from error
-        if summary is None or summary.get("status") != "finished":
+        summary = _read_finished_summary(folder)
+        if summary is None:
             return None
         if change and not _ends_before_its_cap(there, summary) and not Checkpoints(folder.checkpoints).exist():
             budget, before, after = change
@@ -261,6 +258,19 @@ def _refuse_less(folder: RunFolder, there: Mapping[str, Any], budget: str, befor
         f"{folder.path} {behind}: a budget can be raised, and not lowered to {after:,}; choose another folder, or "
         "begin this run again with --restart"
     )
+
+
+def _read_finished_summary(folder: RunFolder) -> dict[str, Any] | None:
+    """Return the summary of a run that is finished, or None; a DamagedFileError if it cannot be read."""
+    try:
+        summary = folder.read_summary() or {}
+        if summary.get("status") != "finished":
+            return None
+        if lacking := ", ".join(sorted({"steps", "episodes", "seconds"} - summary.keys())):
+            raise DamagedFileError(f"{folder.summary} lacks {lacking}")
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; --restart begins the run again") from error
+    return summary
 
 
 def _ends_before_its_cap(config: Mapping[str, Any], summary: Mapping[str, Any]) -> bool:
