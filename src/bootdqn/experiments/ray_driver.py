@@ -4,7 +4,6 @@ A node is checked by the runs themselves, when they land there (`ray_task`): so 
 up nothing, and one that cannot train a run is skipped until it can.
 """
 
-import json
 import os
 import sys
 import time
@@ -17,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from bootdqn.common.errors import UsageError, how_to_install
+from bootdqn.common.errors import DamagedFileError, UsageError, how_to_install
 from bootdqn.common.lock import Holder, holder_of
 from bootdqn.common.run_folder import RunFolder
 from bootdqn.common.written import counted
@@ -271,11 +270,9 @@ def _attempt(planned: PlannedRun, orders: Orders) -> tuple[str, Attempt]:
 def _progress_of(directory: RunFolder, planned: PlannedRun) -> Progress | None:
     """Return where a run is, from the last line of its `timing.jsonl`."""
     try:
-        with directory.timing.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 1000))
-            record = json.loads(file.read().splitlines()[-1])
+        record = directory.last_timing() or {}
         step, seconds = int(record["step"]), float(record["seconds"])
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+    except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
         return None
     completed = step / planned.config.env.longest_steps
     left = seconds * (1 - completed) / completed if completed else None
