@@ -102,6 +102,10 @@ def test_the_name_of_a_setting_is_text_and_no_format(name):
     assert label(Variant("gain", (("prior_scale", name),))) == f"BootDQN-Gain + prior {name}"
 
 
+def test_a_label_does_nothing_to_a_terminal():
+    assert label(Variant("\x1b[2J", (("new\n", "\x07"),))) == r"\x1b[2J, new\n=\x07"
+
+
 def test_on_atari_the_papers_evoi_is_the_mean():
     assert label(Variant("evoi", (("prior_scale", 3.0),)), on_atari) == "BootDQN-EVOI + prior 3"
     assert on_atari("evoi:reduce=sum,scale=2.0").label == "BootDQN-EVOI (sum, scale=2)"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bootdqn.common.algorithms import Algorithm, algorithm, algorithm_order, family
+from bootdqn.common.written import printable
 
 SAY_NOTHING_OF_THE_ALGORITHM = frozenset(
     {"environment", "strategy", "seed", "device", "threads", "engine", "log_every", "snapshot_every"}
@@ -87,7 +88,7 @@ def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> st
     for name, value in settings.items():
         form = _CHANGED.get((name, value)) or _CHANGED.get(name)
         changed.append(_filled(form, value) if form else f"{name}={_said(value)}")
-    return "".join([text, *(f" + {one}" for one in added), *(f", {one}" for one in changed)])
+    return printable("".join([text, *(f" + {one}" for one in added), *(f", {one}" for one in changed)]))
 
 
 def variant_order(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> tuple[Any, ...]:
