@@ -211,7 +211,9 @@ def test_yaml_with_aliases_is_refused_before_they_are_expanded(tmp_path):
     bomb = ["base: {environment: deep-sea}", "axes:", "  a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     bomb += [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     (tmp_path / "bomb.yaml").write_text("\n".join(bomb))
-    with pytest.raises(UsageError, match=r"aliases .* are not read in a sweep's YAML; write the values out"):
+    with pytest.raises(
+        UsageError, match=r"bomb\.yaml: aliases .* are not read in a sweep's YAML; write the values out"
+    ):
         load_sweep(str(tmp_path / "bomb.yaml"))
 
 

@@ -92,7 +92,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(folder, tmp_path, capsys,
         folder.weights
     )
     assert run_command_line([command, str(folder.path)]) == 2
-    assert f"{folder.weights} is {kind}, not a file" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith(f"bootdqn: {folder.weights} is {kind}, not a file")
 
 
 def test_a_file_that_the_user_names_may_be_a_link(folder, tmp_path, capsys):

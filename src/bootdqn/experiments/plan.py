@@ -168,11 +168,11 @@ def _read(path: Path) -> Any:
 
 
 def _from_yaml(text: str) -> Any:
-    """Return what a YAML text says; a UsageError where it has aliases: a few can stand for billions of values."""
+    """Return what a YAML text says; a ValueError where it has aliases: a few can stand for billions of values."""
     import yaml
 
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-        raise UsageError("aliases (*name) are not read in a sweep's YAML; write the values out")
+        raise ValueError("aliases (*name) are not read in a sweep's YAML; write the values out")
     return yaml.safe_load(text)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from bootdqn.common.errors import DamagedFileError, UsageError
+from bootdqn.common.files import check_file
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import EnvSpec
 from bootdqn.common.tensors import read_tensors_and_metadata, write_tensors
@@ -39,6 +40,7 @@ def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[
     """
     ensemble = make_ensemble(config.network, spec, random_stream(0, "replaced at once"))
     expected = {name: value.numpy() for name, value in ensemble.state_dict().items()}
+    check_file(path)
     try:
         found, metadata = read_tensors_and_metadata(path, sum(one.nbytes for one in expected.values()) + HEADER_BYTES)
         if foreign := sorted(found.keys() - expected.keys()):
