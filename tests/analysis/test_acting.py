@@ -46,7 +46,7 @@ def test_the_lines_of_a_run_are_its_records(tmp_path):
     small = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
     run(from_flat(small | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run")
     records = list(RunFolder(tmp_path / "run").read_metrics("update"))
-    assert len(records) == 10
+    assert len(records) == 6
     (found,) = courses(tmp_path).values()
     panels = acting(found).axes
     assert [axes.get_title() for axes in panels] == list(MEASURES.values())

@@ -115,8 +115,8 @@ class UpdateAverages:
 def is_record_due(updates: int, log_every: int) -> bool:
     """Return whether an `update` record is due after so many updates.
 
-    One is due every `log_every` updates, and before the first of these after 1, 2, ..., 9, 10, 20, ..., 90, 100, 200,
-    ... updates: a short run has its records as well, and a long one only a few more.
+    One is due every `log_every` updates, and before the first of these after 10, 20, ..., 90, 100, 200, ... updates: a
+    short run has its records as well, and a long one only a few more.
     """
-    power_of_ten = 10 ** (len(str(updates)) - 1)
+    power_of_ten = 10 ** max(1, len(str(updates)) - 1)
     return updates % (power_of_ten if updates < log_every else log_every) == 0

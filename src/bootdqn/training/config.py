@@ -37,7 +37,7 @@ class RunConfig:
     threads: int = 1
     """Threads of PyTorch and BLAS; part of the configuration because they change the rounding."""
     log_every: int = 1000
-    """Updates from one `update` record to the next; the first come earlier, after 1, 2, ..., 10, 20, ..., 100, ..."""
+    """Updates from one `update` record to the next; the first come earlier, after 10, 20, ..., 100, 200, ..."""
     snapshot_every: int | Literal["log"] | None = None
     """Keep the networks after every so many steps, or after 100, 200, 400, 800, ... (log), to look at them later."""
 
