@@ -51,9 +51,13 @@ def test_resuming_a_finished_run_changes_nothing(path, capsys):
 
 def test_a_folder_that_is_no_run_cannot_be_resumed_and_is_left_alone(tmp_path, capsys):
     (tmp_path / "thesis.tex").write_text("years of work")
-    for folder in (tmp_path, tmp_path / "thesis.tex", tmp_path / "nowhere"):
-        assert run_command_line(["resume", str(folder)]) == 2
-        assert f"{folder} is not a run folder" in capsys.readouterr().err
+    for folder, told in (
+        ("", "is not a run directory"),
+        ("thesis.tex", "is not a run directory"),
+        ("nowhere", "does not exist"),
+    ):
+        assert run_command_line(["resume", str(tmp_path / folder)]) == 2
+        assert f"{tmp_path / folder} {told}" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
