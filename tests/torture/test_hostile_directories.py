@@ -142,7 +142,7 @@ def assert_harmless(told, tasks):
 
 @pytest.mark.parametrize(
     ("commands", "stride"),
-    [(("train", "train --restart", "resume", "evaluate", "sweep"), 11), (("inspect", "report", "demo"), 97)],
+    [(("train", "train --restart", "resume", "evaluate", "sweep"), 13), (("inspect", "report", "demo"), 149)],
     ids=["quick", "slow"],
 )
 def test_no_command_hangs_raises_or_touches_what_is_not_its_own(tmp_path, bases, sized, commands, stride):

@@ -37,8 +37,9 @@ def killed(request, tmp_path_factory):
     """A run, and whether its last checkpoint was to be kept; what was half-written lies there, too."""
     path = tmp_path_factory.mktemp("left-overs") / "seed-0"
     saving = {"checkpoint_every_steps": 15, "keep_checkpoint": request.param}
-    assert end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)).exit_code is None
-    folder = RunFolder(path)
+    leg, folder = end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)), RunFolder(path)
+    assert (leg.exit_code, leg.error, leg.warned) == (None, None, []), "it was killed, and nothing else"
+    assert leg.announced, "it got as far as that"
     assert folder.read_summary()["status"] == "finished"
     assert {entry.name for entry in path.iterdir()} == FILES | {"checkpoints", "lock.json"}
     assert len(list(folder.checkpoints.glob("step-*"))) == 2
