@@ -149,6 +149,7 @@ def test_the_closest_flag_is_one_that_the_word_begins_or_resembles():
     flags = ["--batch-size", "--size", "--num-seeds"]
     assert closest_flag("--siz=5", flags) == "--size"
     assert closest_flag("--seeds", flags) == "--num-seeds"
+    assert closest_flag("--eval", ["--level", "--eval-every-steps"]) == "--eval-every-steps"
     assert closest_flag("--colour", flags) is None
     assert closest_flag("", flags) is None
 

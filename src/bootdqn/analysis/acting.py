@@ -75,7 +75,7 @@ def _courses(runs: Iterable[Run]) -> Iterator[Course]:
 
 
 def _records(run: Run) -> list[tuple[float, dict[str, float]]]:
-    """Return step and means of each record that tells how the agent acted; none where they cannot be trusted."""
+    """Return step and means of each record of how the agent acted; none where they cannot be trusted."""
     if shortfall(run):
         return []
     found = []

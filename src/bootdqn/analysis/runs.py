@@ -86,9 +86,9 @@ class Trouble:
 
 
 def unreadable(name: str, error: Exception) -> Trouble:
-    """Return the trouble of a run that reading raised one of `UNREADABLE` for."""
-    told = str(error) if isinstance(error, DamagedFileError) else f"{type(error).__name__}: {error}"
-    return Trouble(name, f"unreadable: {printable(told)}")
+    """Return the entry of an unreadable run, with what reading it raised as the reason."""
+    reason = str(error) if isinstance(error, DamagedFileError) else f"{type(error).__name__}: {error}"
+    return Trouble(name, f"unreadable: {printable(reason)}")
 
 
 def read_runs(root: Path | Sequence[Path], defaults: Defaults) -> tuple[list[Run], list[Trouble]]:

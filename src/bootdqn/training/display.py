@@ -93,8 +93,7 @@ def live_line(label: str, *, quiet: bool = False) -> Iterator[Voice]:
         try:
             yield Voice(show, say, say)
         finally:
-            if bar.live.is_started:
-                bar.stop()
+            bar.stop()
 
 
 @contextmanager
