@@ -27,15 +27,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from bootdqn.agent.build import precision_advice
-from bootdqn.agent.config import LearnerConfig
-from bootdqn.analysis.paper import RUNTIME_GROWTH
-from bootdqn.envs.config import AtariConfig
-from bootdqn.envs.make import make_environment
-from bootdqn.exploration.information import evoi
-from bootdqn.training.config import from_flat, resolve
+from bootdqn.agent.factory import precision_advice
+from bootdqn.config.agent import LearnerConfig
+from bootdqn.config.envs import AtariConfig
+from bootdqn.config.train import from_flat, resolve
+from bootdqn.envs.factory import make_environment
+from bootdqn.exploration.formulas import evoi
+from bootdqn.report.paper import RUNTIME_GROWTH
+from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.loop import make_parts, train
-from bootdqn.training.threads import pinned_threads
 
 WARM_UP_STEPS = 300
 FRAMES_A_STEP = 4

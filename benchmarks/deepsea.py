@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bootdqn.commands.arguments import parse_command
+from bootdqn.cli.arguments import parse_command
 
 ONE_THREAD = {
     "JAX_PLATFORMS": "cpu",
@@ -109,9 +109,9 @@ def contestants(size: int, strategy: str) -> dict[str, Contestant]:
 @contextmanager
 def bootdqn(size: int, strategy: str, engine: Literal["auto", "autograd"]) -> Iterator[Run]:
     """Train with this program's own loop and the paper's settings for DeepSea."""
-    from bootdqn.training.config import DEEP_SEA, resolve
+    from bootdqn.config.train import DEEP_SEA, resolve
+    from bootdqn.runs.threads import pinned_threads
     from bootdqn.training.loop import make_parts, train
-    from bootdqn.training.threads import pinned_threads
 
     env, actor = replace(DEEP_SEA.env, size=size), replace(DEEP_SEA.actor, strategy=strategy)
     config = resolve(replace(DEEP_SEA, env=env, actor=actor, learner=replace(DEEP_SEA.learner, engine=engine)))
@@ -292,7 +292,7 @@ def last_line(results: Results) -> str:
 
 def report(options: Options, results: Results) -> dict[str, Any]:
     """Return everything that was measured, and with what, ready for JSON."""
-    from bootdqn.training.provenance import provenance
+    from bootdqn.runs.provenance import provenance
 
     return {
         "strategy": options.strategy,
@@ -308,7 +308,7 @@ def checked(options: Options) -> Options:
     """Return `options` with the strategy written out, or stop and say what is wrong."""
     if missing := [module for module in PEER_PACKAGES if importlib.util.find_spec(module) is None]:
         raise SystemExit(f"{', '.join(missing)} not found; {INSTALL}")
-    from bootdqn.exploration.notation import format_strategy, parse_strategy
+    from bootdqn.exploration.registry import format_strategy, parse_strategy
 
     if not options.sizes or min(options.rounds, options.steps, *options.sizes) < 1:
         raise SystemExit("--sizes, --rounds and --steps must be at least 1, and there must be a size")

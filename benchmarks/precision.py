@@ -24,11 +24,11 @@ import torch
 from scipy import stats
 
 from bootdqn.agent.learner import AutogradLearner
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.config import from_flat, resolve
+from bootdqn.config.train import from_flat, resolve
+from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.loop import make_parts, train
 from bootdqn.training.run import run
-from bootdqn.training.threads import pinned_threads
 
 MARGIN = 75.0
 CLOSE = 0.02

@@ -34,9 +34,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bootdqn.commands.arguments import parse_command
+from bootdqn.cli.arguments import parse_command
 from bootdqn.common.specs import Array, Batch, BoxSpec
-from bootdqn.replay.ring import RingReplay
+from bootdqn.replay.buffer import RingReplay
 
 INSTALL = "pip install -c constraints.txt -e '.[atari]'"
 NUM_HEADS, DISCOUNT, BATCH_SIZE = 10, 0.99, 32
@@ -300,7 +300,7 @@ def report(options: Options, results: Results) -> dict[str, Any]:
     """Return everything that was measured, and with what, ready for JSON."""
     from importlib import metadata
 
-    from bootdqn.training.provenance import provenance
+    from bootdqn.runs.provenance import provenance
 
     return {
         "options": {**asdict(options), "json": str(options.json)},

@@ -12,8 +12,8 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bootdqn.analysis.acting import MEASURES
-from bootdqn.common.run_folder import RunFolder, find_runs
+from bootdqn.report.acting import MEASURES
+from bootdqn.runs.directory import RunFolder, find_runs
 
 KEPT = Path(__file__).parent / "acting/deep-sea.json"
 STRATEGIES, SIZE, SEEDS = ("gain", "evoi:reduce=sum"), 30, range(5, 15)

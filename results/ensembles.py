@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bootdqn.analysis.ensembles import Measured, densities_and_sizes, rarity, rarity_within
-from bootdqn.training.config import from_flat, resolve
+from bootdqn.config.train import from_flat, resolve
+from bootdqn.report.ensembles import Measured, densities_and_sizes, rarity, rarity_within
+from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.loop import begin, make_parts, train
-from bootdqn.training.threads import pinned_threads
 
 STRATEGIES = ("greedy", "gain", "evoi:reduce=sum")
 SIZES = (10, 20)

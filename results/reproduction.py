@@ -20,30 +20,29 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from matplotlib.figure import Figure
 
-from bootdqn.analysis import atari, deep_sea, ensembles, two_paths
-from bootdqn.analysis.acting import Course, courses_by_task
-from bootdqn.analysis.acting_figures import ACTING_CAPTION, acting
-from bootdqn.analysis.answers import deep_sea_answer
-from bootdqn.analysis.atari import Played, with_paper_heads
-from bootdqn.analysis.atari_figures import Episode, heads, learning, scores
-from bootdqn.analysis.bsuite_score import score_table
-from bootdqn.analysis.claims import judged
-from bootdqn.analysis.deep_sea import BSUITES_RULE, THIN, Result
-from bootdqn.analysis.deep_sea_claims import LEVEL, compared, episodes_said
-from bootdqn.analysis.deep_sea_figures import BY_SIZE_CAPTION, episodes_to_solve
-from bootdqn.analysis.ensembles import Measured
-from bootdqn.analysis.evidence import Evidence
-from bootdqn.analysis.figures import to_png
-from bootdqn.analysis.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
-from bootdqn.analysis.report import said_once
-from bootdqn.analysis.runs import Run, read_runs
-from bootdqn.analysis.statistics import said_chance
-from bootdqn.analysis.tables import Table
-from bootdqn.analysis.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
-from bootdqn.common.algorithms import on_atari
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.common.variants import Variant, label
-from bootdqn.training.config import default_settings
+from bootdqn.config.train import default_settings
+from bootdqn.config.variants import Variant, label, on_atari
+from bootdqn.report import atari, deep_sea, ensembles, two_paths
+from bootdqn.report.acting import Course, courses_by_task
+from bootdqn.report.acting_figures import ACTING_CAPTION, acting
+from bootdqn.report.answers import deep_sea_answer
+from bootdqn.report.atari import Played, with_paper_heads
+from bootdqn.report.atari_figures import Episode, heads, learning, scores
+from bootdqn.report.bsuite_score import score_table
+from bootdqn.report.claims import judged
+from bootdqn.report.deep_sea import BSUITES_RULE, THIN, Result
+from bootdqn.report.deep_sea_claims import LEVEL, compared, episodes_said
+from bootdqn.report.deep_sea_figures import BY_SIZE_CAPTION, episodes_to_solve
+from bootdqn.report.ensembles import Measured
+from bootdqn.report.evidence import Evidence
+from bootdqn.report.figures import to_png
+from bootdqn.report.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
+from bootdqn.report.report import said_once
+from bootdqn.report.runs import Run, read_runs
+from bootdqn.report.statistics import said_chance
+from bootdqn.report.tables import Table
+from bootdqn.report.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
+from bootdqn.runs.directory import RunFolder
 from bootdqn.training.display import duration
 
 RESULTS = Path(__file__).parent

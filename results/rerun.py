@@ -18,8 +18,8 @@ from pathlib import Path
 if __name__ == "__main__" and platform.machine() == "x86_64":
     os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")  # it is read once, when NumPy and SciPy are first imported
 
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.config import from_flat
+from bootdqn.config.train import from_flat
+from bootdqn.runs.directory import RunFolder
 from bootdqn.training.run import run
 
 RESULTS = Path(__file__).parent

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.cli import parse, run_command_line
-from bootdqn.commands.results import Evaluate
-from bootdqn.commands.training import Train, TrainingOptions
-from bootdqn.exploration.notation import parse_strategy
+from bootdqn.cli.main import parse, run_command_line
+from bootdqn.cli.results import Evaluate
+from bootdqn.cli.train import Train, TrainingOptions
+from bootdqn.config.train import SavingConfig, default_settings
+from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Vote
 from bootdqn.exploration.voting import VoteRule, vote
-from bootdqn.training.config import SavingConfig, default_settings
-from bootdqn.training.records import Clock
+from bootdqn.training.metrics import Clock
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/algorithms"

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import bootdqn
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.deep_sea import DeepSea
-from bootdqn.training.weights import load_ensemble
+from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.weights import load_ensemble
 from reference.own_code import STRATEGY
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
@@ -48,8 +48,8 @@ def test_settings_may_be_objects_and_numbers_of_numpy(folder):
 
 def flat_of(settings):
     """Return the configuration that `train` would follow, without training."""
+    from bootdqn.config.train import to_flat
     from bootdqn.training import run
-    from bootdqn.training.config import to_flat
 
     seen = []
     with pytest.MonkeyPatch.context() as patch:
@@ -69,7 +69,7 @@ def test_options_of_an_environment_may_be_a_mapping():
         "ends": (1, 2.5),
     }
     flat = flat_of({"environment": "gym", "env_id": "FrozenLake-v1", "env_options": options})
-    from bootdqn.envs.config import GymConfig
+    from bootdqn.config.envs import GymConfig
 
     assert GymConfig(env_options=tuple(flat["env_options"])).options == options | {"ends": [1, 2.5]}
     with pytest.raises(ValueError, match="cannot be written as text"):
@@ -159,7 +159,7 @@ def test_a_snapshot_is_loaded_by_its_step(with_snapshots):
 def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "bootdqn.training.opened.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
+        "bootdqn.runs.weights.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
     )
     file = RunFolder(with_snapshots).snapshots / "step-000000000060.safetensors"
     bootdqn.evaluate_run(with_snapshots, step=60, episodes=1)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bootdqn.analysis.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
+from bootdqn.report.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 
 RESULTS = Path(__file__).parents[1] / "results"
 

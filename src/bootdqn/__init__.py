@@ -7,11 +7,9 @@ of shape (..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strateg
 """
 
 from bootdqn.api import Trained, evaluate_run, load_run, train
-from bootdqn.envs.registration import register_environments
-from bootdqn.exploration.heads import of_head
-from bootdqn.exploration.information import disagreement, evoi, gain, ids, information_gain, ucb
-from bootdqn.exploration.notation import format_strategy, parse_strategy
-from bootdqn.exploration.registry import register_strategy
+from bootdqn.envs import register_environments
+from bootdqn.exploration.formulas import disagreement, evoi, gain, ids, information_gain, of_head, ucb
+from bootdqn.exploration.registry import format_strategy, parse_strategy, register_strategy
 from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Ids, Strategy, Ucb, Vote
 from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversity
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Load the command line, run it and exit with its code."""
     try:
-        from bootdqn.cli import main as command_line
+        from bootdqn.cli.main import main as command_line
     except KeyboardInterrupt:
         print("bootdqn: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -11,8 +11,7 @@ import numpy as np
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, as_batch
-from bootdqn.exploration.notation import format_strategy
-from bootdqn.exploration.registry import known, script_advice
+from bootdqn.exploration.registry import format_strategy, known, script_advice
 from bootdqn.exploration.voting import VoteRule
 
 if TYPE_CHECKING:
@@ -53,9 +52,9 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
     Example:
         >>> train({"environment": "deep-sea", "size": 10, "seed": 3}, "runs/first")  # doctest: +SKIP
     """
-    from bootdqn.training.config import SavingConfig, from_flat
+    from bootdqn.config.train import SavingConfig, from_flat
     from bootdqn.training.run import run
-    from bootdqn.training.session import Voice
+    from bootdqn.training.trainer import Voice
 
     _check_settings(settings, run_dir)
     config = from_flat(_as_written(settings))
@@ -108,8 +107,8 @@ def load_run(run_dir: str | Path, *, step: int | None = None) -> Trained:
     Raises:
         UsageError: The folder holds no run, or no weights yet, or no such snapshot.
     """
-    from bootdqn.training.config import to_flat
-    from bootdqn.training.opened import open_run
+    from bootdqn.config.train import to_flat
+    from bootdqn.runs.weights import open_run
 
     opened = open_run(Path(run_dir), step)
     form = opened.spec.observation
@@ -135,6 +134,6 @@ def evaluate_run(
         vote: How the heads vote (None: the run's `vote`).
         seed: Seed of the environment.
     """
-    from bootdqn.training.assess import assess
+    from bootdqn.training.evaluation import assess
 
     return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=vote, seed=seed, checkpoint=step).found

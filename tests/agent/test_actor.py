@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from bootdqn.agent.actor import Actor
-from bootdqn.agent.config import ActorConfig
 from bootdqn.common.errors import TrainingError
-from bootdqn.exploration.notation import parse_strategy
+from bootdqn.config.agent import ActorConfig
+from bootdqn.exploration.registry import parse_strategy
 
 # Head h prefers action h; the ensemble as a whole, as in ucb, prefers action 2.
 DISAGREEING = np.array([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 20.0]])

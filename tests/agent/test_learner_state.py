@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bootdqn.agent.tabular_kernel import OWED_AT_MOST
+from bootdqn.agent.compiled_kernel import OWED_AT_MOST
 from reference.batches import choose, grid_walk, random_batch
 from reference.comparison import KINDS, SINGLE, copy_of_state, learner_after
 

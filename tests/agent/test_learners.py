@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bootdqn.agent import layers
 from bootdqn.common.errors import TrainingError
-from bootdqn.networks import layers
 from reference.batches import random_batch
 from reference.comparison import KINDS, SINGLE, assert_same_update, copy_of_state, learner_after, slow_learner
 

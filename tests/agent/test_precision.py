@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from bootdqn.agent.build import make_learner, precision_advice
-from bootdqn.agent.config import LearnerConfig
+from bootdqn.agent.ensemble import make_ensemble
+from bootdqn.agent.factory import make_learner, precision_advice
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
-from bootdqn.networks.config import NetworkConfig
-from bootdqn.networks.ensemble import make_ensemble
+from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from reference.batches import random_batch
 
 SPECS = {

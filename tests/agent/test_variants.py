@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from bootdqn.agent.config import LearnerConfig
+from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.common.specs import DiscreteSpec, EnvSpec
-from bootdqn.networks.config import NetworkConfig
-from bootdqn.networks.ensemble import make_ensemble
+from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from reference.batches import random_batch
 from reference.comparison import KINDS, SINGLE, assert_same_update, copy_of_state, slow_learner
 

@@ -9,7 +9,7 @@ import torch
 
 from bootdqn.common import errors
 from bootdqn.common.errors import NotWrittenError, TrainingError, blamed_on, check_writable, raised_in
-from bootdqn.common.json_files import CONFIG, read_json_object
+from bootdqn.common.files import CONFIG, read_json_object
 
 
 def error_of(call):

@@ -7,7 +7,7 @@ import pytest
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import write_json_atomically, write_text_atomically
-from bootdqn.common.run_folder import RunFolder, find_runs
+from bootdqn.runs.directory import RunFolder, find_runs
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):

@@ -7,8 +7,8 @@ import pytest
 
 from bootdqn.common import files
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.json_files import CHECKPOINT, CONFIG, MAX_DEPTH, MAX_NUMBER, RECORD, parse_json_object
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.common.files import CHECKPOINT, CONFIG, MAX_DEPTH, MAX_NUMBER, RECORD, parse_json_object
+from bootdqn.runs.directory import RunFolder
 
 
 def nested(depth):

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from reference.documents import ROOT, blocks, commands
 
 PAGE = ROOT / "docs/adding-a-strategy.md"

@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
-from bootdqn.cli import parse
-from bootdqn.experiments.plan import load_sweep
+from bootdqn.cli.main import parse
+from bootdqn.sweeps.plan import load_sweep
 from reference.documents import ROOT, blocks
 
 DOCS = ROOT / "docs"

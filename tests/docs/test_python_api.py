@@ -5,7 +5,7 @@ import re
 import pytest
 
 import bootdqn
-from bootdqn.envs.registration import ENTRY_POINTS
+from bootdqn.envs import ENTRY_POINTS
 from reference.documents import ROOT
 
 TEXT = (ROOT / "docs/python-api.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bootdqn.training.config import DEEP_SEA, default_settings, resolve
+from bootdqn.config.train import DEEP_SEA, default_settings, resolve
 from reference.documents import ROOT
 
 TEXT = (ROOT / "docs/specification.md").read_text(encoding="utf-8")

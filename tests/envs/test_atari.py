@@ -20,8 +20,8 @@ from gymnasium.utils import seeding
 from gymnasium.wrappers import FrameStackObservation
 
 from bootdqn.common.errors import UsageError
+from bootdqn.config.envs import GAMES, AtariConfig
 from bootdqn.envs.atari import effective_settings, make_atari
-from bootdqn.envs.atari_config import GAMES, AtariConfig
 
 PAPER_GAMES = ["Gravitar", "Solaris", "Private Eye", "Venture", "Alien", "Hero"]
 
@@ -114,7 +114,7 @@ def test_impossible_settings_are_refused_by_their_flag(field, value, demand):
 
 
 def test_the_flags_need_neither_emulator_nor_network():
-    code = "import sys, bootdqn.envs.atari_config; print(sorted({'ale_py', 'cv2', 'torch'} & set(sys.modules)))"
+    code = "import sys, bootdqn.config.envs; print(sorted({'ale_py', 'cv2', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "[]\n"
 
 

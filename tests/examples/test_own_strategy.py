@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from bootdqn.exploration.strategies import Greedy
 from reference.documents import ROOT, blocks, commands, run_as_console_script
 from reference.q_values import exact_q_with_heads

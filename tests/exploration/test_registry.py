@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from bootdqn import Gain, Strategy, format_strategy, of_head, parse_strategy, register_strategy
 from bootdqn.common.errors import UsageError
-from bootdqn.common.own_code import CodeNotImportedError
-from bootdqn.exploration.notation import parse_strategy_from
-from bootdqn.exploration.registry import known, registered_name, registered_origins
+from bootdqn.common.user_code import CodeNotImportedError
+from bootdqn.exploration.registry import known, parse_strategy_from, registered_name, registered_origins
 from bootdqn.exploration.strategies import STRATEGIES
 
 pytestmark = pytest.mark.usefixtures("own_code")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import bootdqn
 import reference.exploration as reference
 from bootdqn import Boltzmann, Evoi, Gain, Greedy, Ids, Ucb, Vote, evoi, gain, ids, ucb
-from bootdqn.exploration.heads import of_head
-from bootdqn.exploration.notation import parse_strategy
+from bootdqn.exploration.formulas import of_head
+from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import STRATEGIES, follows_head
 from bootdqn.exploration.voting import VoteRule
 from reference.cases import every, in_every

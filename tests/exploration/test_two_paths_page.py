@@ -5,9 +5,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from bootdqn.cli import parse
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.config import resolve
+from bootdqn.cli.main import parse
+from bootdqn.config.train import resolve
+from bootdqn.runs.directory import RunFolder
 from bootdqn.training.run import finished_summary
 
 ROOT = Path(__file__).parents[2]

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import bootdqn
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.run_folder import RunFolder
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.inspector.inspect import inspect_run
 from bootdqn.inspector.maps import deep_sea_maps
 from bootdqn.inspector.recording import Player
+from bootdqn.runs.directory import RunFolder
 from reference.browser import data_of, opened
 from reference.faults import WALK, Walk, disturbed, train
 from reference.threads import torch_threads

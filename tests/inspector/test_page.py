@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from bootdqn.common.algorithms import algorithm
+from bootdqn.config.variants import algorithm
 from bootdqn.inspector.inspect import inspect_run
 from bootdqn.inspector.recording import METHODS
 from reference.browser import data_of, opened

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bootdqn.agent.config import LearnerConfig
+from bootdqn.agent.compiled_learner import TabularLearner
+from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.agent.learner import AutogradLearner
-from bootdqn.agent.tabular_learner import TabularLearner
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
-from bootdqn.networks.config import NetworkConfig
-from bootdqn.networks.ensemble import make_ensemble
+from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from reference.batches import random_batch
 from reference.learning import SlowLearner
 

@@ -8,12 +8,12 @@ import gymnasium
 import numpy as np
 import pytest
 
-from bootdqn.cli import run_command_line
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.common.tensors import read_tensors
-from bootdqn.training import session
-from bootdqn.training.checkpoint import Checkpoints
-from bootdqn.training.config import SavingConfig, from_flat
+from bootdqn.cli.main import run_command_line
+from bootdqn.common.tensor_files import read_tensors
+from bootdqn.config.train import SavingConfig, from_flat
+from bootdqn.runs.checkpoint import Checkpoints
+from bootdqn.runs.directory import RunFolder
+from bootdqn.training import trainer as session
 from bootdqn.training.run import run
 
 STEPS, LEARNING_STARTS, CHECKPOINT_EVERY = 200, 40, 48

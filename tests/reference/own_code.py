@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import gymnasium
 
-from bootdqn.common import own_code
+from bootdqn.common import user_code as own_code
 from bootdqn.exploration import registry
 
 STRATEGY = """
@@ -55,7 +55,7 @@ ENVIRONMENT = """
 """
 FULL_DISK_ELSEWHERE = f"""
     import errno, os
-    from bootdqn.training import session
+    from bootdqn.training import trainer as session
 
 
     def write(path, content, write=session.write_json_atomically):

@@ -2,8 +2,8 @@
 
 from pathlib import PurePosixPath
 
-from bootdqn.experiments.plan import PlannedRun
-from bootdqn.training.config import from_flat
+from bootdqn.config.train import from_flat
+from bootdqn.sweeps.plan import PlannedRun
 
 SMALL = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
 

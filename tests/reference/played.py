@@ -1,8 +1,8 @@
 """Evaluations of Atari runs with made-up numbers."""
 
-from bootdqn.analysis import paper
-from bootdqn.analysis.atari import MEASURES, Played
-from bootdqn.common.variants import Variant
+from bootdqn.config.variants import Variant
+from bootdqn.report import paper
+from bootdqn.report.atari import MEASURES, Played
 
 
 def played(game="Hero", strategy="evoi", seed=0, scores=(1.0,), **measures):

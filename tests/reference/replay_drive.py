@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bootdqn.common.specs import BoxSpec, DiscreteSpec
-from bootdqn.replay.ring import RingReplay
+from bootdqn.replay.buffer import RingReplay
 from reference.replay import NaiveReplay
 
 DISCOUNT = 0.97

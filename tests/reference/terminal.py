@@ -101,13 +101,13 @@ def _watch(child, screen):
 
 
 def _serve():
-    import bootdqn.analysis.report
     import bootdqn.envs.atari
-    import bootdqn.experiments.conduct
     import bootdqn.inspector.inspect
-    import bootdqn.training.assess
+    import bootdqn.report.report
+    import bootdqn.sweeps.executor
+    import bootdqn.training.evaluation
     import bootdqn.training.run  # noqa: F401, everything that a command may import later
-    from bootdqn.cli import run_command_line
+    from bootdqn.cli.main import run_command_line
 
     for line in sys.stdin:
         request = json.loads(line)

@@ -1,6 +1,6 @@
 """What the judges of the paper's claims say."""
 
-from bootdqn.analysis.claims import judged
+from bootdqn.report.claims import judged
 
 
 def verdicts(evidence):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bootdqn.common.specs import BoxSpec
-from bootdqn.replay.ring import RingReplay
+from bootdqn.replay.buffer import RingReplay
 from reference.replay_drive import DISCOUNT
 
 REAL = (84, 84)

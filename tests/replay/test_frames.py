@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bootdqn.common.specs import LARGEST_STACK, BoxSpec
-from bootdqn.replay.ring import RingReplay
+from bootdqn.replay.buffer import RingReplay
 from reference.replay import NaiveReplay
 from reference.replay_drive import DISCOUNT, ENDS, Drive
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bootdqn.common.specs import BoxSpec, DiscreteSpec
-from bootdqn.replay import ring, stores
+from bootdqn.replay import buffer as ring
+from bootdqn.replay import observation_stores as stores
 
 SPECS = (
     DiscreteSpec(1000),

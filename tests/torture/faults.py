@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.checkpoint import Checkpoints
+from bootdqn.runs.checkpoint import Checkpoints
+from bootdqn.runs.directory import RunFolder
 from torture.legs import replaced
 
 
@@ -134,7 +134,7 @@ def every_other_checkpoint_failing(places, report):
 @contextlib.contextmanager
 def files_limited(size, first_step, last_step):
     """Let the kernel refuse files larger than `size` from one step of the training on up to another."""
-    from bootdqn.training import session
+    from bootdqn.training import trainer as session
 
     original = session.train
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)

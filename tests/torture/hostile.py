@@ -280,8 +280,10 @@ DOUBTFUL = (
 def load_victims(send, settings, stopped, path, seeds, kinds):
     """Send for each seed what became of a run whose checkpoint was spoiled: (seed, refused or accepted, why)."""
     from bootdqn.common.errors import TrainingError, UsageError
-    from bootdqn.training import provenance, run, session
-    from bootdqn.training.config import from_flat
+    from bootdqn.config.train import from_flat
+    from bootdqn.runs import provenance
+    from bootdqn.training import run
+    from bootdqn.training import trainer as session
 
     original = session.train
 

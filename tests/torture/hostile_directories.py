@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.common.tensors import read_tensors_and_metadata, write_tensors
+from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
+from bootdqn.runs.directory import RunFolder
 
 NAME = "size-3/greedy/seed-0"
 """Where the demo and a sweep have the run."""

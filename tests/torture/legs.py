@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.runs.directory import RunFolder
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([
@@ -129,7 +129,7 @@ def replaced(owner, name, value):
 
 @contextlib.contextmanager
 def _stopping_at(step):
-    from bootdqn.training import session
+    from bootdqn.training import trainer as session
 
     original = session.train
 
@@ -145,7 +145,7 @@ def _stopping_at(step):
 
 @contextlib.contextmanager
 def _with_segments_of(slots):
-    from bootdqn.replay import ring
+    from bootdqn.replay import buffer as ring
 
     with replaced(ring, "SEGMENT_SLOTS", slots):
         yield
@@ -157,10 +157,10 @@ def _call(connection, function, arguments):
 
 
 def _train(send, settings, path, around, saving):
-    from bootdqn.common.own_code import import_environments
-    from bootdqn.training.config import SavingConfig, from_flat
+    from bootdqn.common.user_code import import_environments
+    from bootdqn.config.train import SavingConfig, from_flat
     from bootdqn.training.run import run
-    from bootdqn.training.session import Voice
+    from bootdqn.training.trainer import Voice
 
     for module in settings.get("imports", ()):
         import_environments(module)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.checkpoint import Checkpoints
+from bootdqn.runs.checkpoint import Checkpoints
+from bootdqn.runs.directory import RunFolder
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
 from torture.settings import DEEP_SEA
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from bootdqn.common.specs import DiscreteSpec
-from bootdqn.replay import ring
-from bootdqn.training.checkpoint import Checkpoints, State
+from bootdqn.replay import buffer as ring
+from bootdqn.runs.checkpoint import Checkpoints, State
 from torture.faults import every_other_checkpoint_failing, faulty_disk, files_limited
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
 from torture.settings import DEEP_SEA

@@ -59,7 +59,7 @@ class HungError(BaseException):
 
 def train_here(runs, out, _workers, _on_event, **options):
     """Train runs in this process, in place of the pool."""
-    from bootdqn.experiments.events import Ended, SweepOutcome, end_of
+    from bootdqn.sweeps.events import Ended, SweepOutcome, end_of
     from bootdqn.training.run import run
 
     ended = []
@@ -73,9 +73,9 @@ def train_here(runs, out, _workers, _on_event, **options):
 
 def run_commands(send, bases, path, tasks):
     """Send what came of each command on each directory: its exit code, what it printed, and what it touched."""
-    from bootdqn.cli import run_command_line
-    from bootdqn.experiments import conduct
-    from bootdqn.training import provenance
+    from bootdqn.cli.main import run_command_line
+    from bootdqn.runs import provenance
+    from bootdqn.sweeps import executor as conduct
 
     def hung(*_):
         raise HungError
@@ -161,7 +161,7 @@ def test_a_report_on_all_of_them_at_once_is_written(tmp_path, bases):
 
 def report_on_all(send, bases, path):
     """Send the exit code of a report on every directory there is, what it printed, and why runs do not count."""
-    from bootdqn.cli import run_command_line
+    from bootdqn.cli.main import run_command_line
 
     for number, (case, base) in enumerate(zip(CASES, itertools.cycle(bases), strict=False)):
         CASES[case](Place(path / "all" / str(number), base))

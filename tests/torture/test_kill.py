@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.runs.directory import RunFolder
 from torture.legs import begin_leg, end_leg, results, train_unbroken
 
 SETTINGS = {

@@ -8,9 +8,9 @@ import signal
 import pytest
 
 from bootdqn import load_run
-from bootdqn.cli import run_command_line
-from bootdqn.common.lock import locked
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.cli.main import run_command_line
+from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.lock import locked
 from torture.legs import begin_leg, end_leg, replaced, results, train_unbroken
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 20, "stop_when_solved": False, "num_heads": 2,
@@ -22,7 +22,7 @@ FILES = {"config.json", "metrics.jsonl", "provenance.json", "snapshots", "summar
 @contextlib.contextmanager
 def killed_while_tidying_up():
     """Kill the process where it would remove the checkpoints of its finished run."""
-    from bootdqn.training.checkpoint import Checkpoints
+    from bootdqn.runs.checkpoint import Checkpoints
 
     def kill(checkpoints):
         if checkpoints.exist():  # not at the beginning, where there is nothing to remove
@@ -121,7 +121,7 @@ def test_what_was_half_written_is_gone_when_a_killed_run_goes_on(tmp_path):
 
 @contextlib.contextmanager
 def killed_in_the_middle():
-    from bootdqn.training import session
+    from bootdqn.training import trainer as session
 
     original = session.train
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.runs.directory import RunFolder
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
 from torture.settings import BEYOND_THE_PAPER, CAPACITY, DEEP_SEA, EVALUATION_EVERY, LEARNING_STARTS
 from torture.settings import DEEP_SEA_STEPS as STEPS

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.runs.directory import RunFolder
 from torture.environments import MORTAL, RESENTFUL, RESTLESS
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
 from torture.settings import ATARI, GYM

@@ -5,9 +5,9 @@ import inspect
 import numpy as np
 import pytest
 
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.runs.directory import RunFolder
 from reference.faults import (
     AUTOGRAD,
     CHECKPOINT_EVERY,

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.common.tensors import read_tensors
-from bootdqn.training import session
+from bootdqn.common.tensor_files import read_tensors
+from bootdqn.runs.directory import RunFolder
+from bootdqn.training import trainer as session
 from reference.batches import random_batch
 from reference.comparison import KINDS, copy_of_state
 from reference.faults import FUSED, LEARNERS, assert_failed, assert_good_checkpoint, results, train, train_by_command
@@ -68,7 +68,7 @@ def test_a_head_that_is_not_finite_is_named_and_does_not_learn(kind, what, head)
 @pytest.mark.parametrize("kind", ["independent-box", "shared-box", "shared-discrete"])
 def test_it_is_named_where_large_layers_learn_head_by_head(monkeypatch, kind, what, head):
     """As on Atari. There a head before it may have made its step already; it itself has not."""
-    monkeypatch.setattr("bootdqn.networks.layers.LARGE", 1)
+    monkeypatch.setattr("bootdqn.agent.layers.LARGE", 1)
     before, after = refused_update(kind, what, head)
     np.testing.assert_equal(part_of_head(after, head), part_of_head(before, head))
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 from numba.core import event
 
+from bootdqn.config.train import from_flat, resolve
 from bootdqn.training import compiling
 from bootdqn.training.compiling import COMPILING, make_kernels_ready
-from bootdqn.training.config import from_flat, resolve
 from bootdqn.training.loop import make_parts
 from bootdqn.training.run import run
 
@@ -18,10 +18,10 @@ BY_NUMBERS = {"environment": "gym", "env_id": "CartPole-v1", "num_heads": 2, "le
 NOTHING_MORE_IS_COMPILED = """
 import json, pathlib, sys, tempfile
 from numba.core.dispatcher import Dispatcher
-from bootdqn.agent import tabular_kernel
-from bootdqn.replay import sum_tree
+from bootdqn.agent import compiled_kernel as tabular_kernel
+from bootdqn.replay import prioritized as sum_tree
 from bootdqn.training.compiling import make_kernels_ready
-from bootdqn.training.config import from_flat, resolve
+from bootdqn.config.train import from_flat, resolve
 from bootdqn.training.loop import make_parts
 from bootdqn.training.run import run
 
@@ -86,6 +86,6 @@ def test_compiling_takes_no_time_of_the_run(tmp_path, monkeypatch):
     def compile_for_an_hour(*_):
         now[0] += 3600
 
-    monkeypatch.setattr("bootdqn.training.records.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("bootdqn.training.metrics.time.monotonic", lambda: now[0])
     monkeypatch.setattr("bootdqn.training.run.make_kernels_ready", compile_for_an_hour)
     assert run(resolve(from_flat(SMALL)), tmp_path / "run").summary["seconds"] == 0.0

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.runs.directory import RunFolder
 from reference.faults import FUSED, results, stopping_at, train, train_by_command
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -118,7 +118,7 @@ def test_a_finished_run_is_begun_again_when_told_and_comes_out_the_same(path, ca
 
 def test_a_checkpoint_of_another_format_names_the_version_to_go_on_with(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100), monkeypatch.context() as patch:
-        patch.setattr("bootdqn.training.checkpoint.FORMAT_VERSION", 1)
+        patch.setattr("bootdqn.runs.checkpoint.FORMAT_VERSION", 1)
         assert train_by_command(FUSED, path) == 143
     assert run_command_line(["resume", str(path)]) == 2
     assert "of format 1, and this version reads 3: go on with the one that made it" in capsys.readouterr().err

@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 from bootdqn.api import evaluate_run
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.envs.config import AtariConfig
+from bootdqn.config.envs import AtariConfig
+from bootdqn.config.train import from_flat
 from bootdqn.envs.deep_sea import DeepSea
-from bootdqn.envs.make import for_evaluation
+from bootdqn.envs.factory import for_evaluation
 from bootdqn.exploration.voting import VoteDiversity, vote_diversity
-from bootdqn.training.assess import assess
-from bootdqn.training.config import from_flat
+from bootdqn.runs.directory import RunFolder
 from bootdqn.training.display import live_words
-from bootdqn.training.evaluation import evaluate
+from bootdqn.training.evaluation import assess, evaluate
 from bootdqn.training.run import run
 from reference.documents import ROOT
 
@@ -207,7 +206,7 @@ def test_what_is_not_asked_for_is_as_in_the_runs_own_evaluations(tmp_path):
         return evaluate(q_values, environment, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bootdqn.training.assess.evaluate", voted)
+        patch.setattr("bootdqn.training.evaluation.evaluate", voted)
         untold = {"episodes": None, "max_steps": None, "rule": None, "seed": 0, "video": None}
         assert assess(tmp_path / "run", **untold).rule == "borda"
         assert assess(tmp_path / "run", **untold | {"episodes": 1, "max_steps": 5, "rule": "gap"}).rule == "gap"

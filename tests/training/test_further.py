@@ -5,17 +5,17 @@ import json
 import pytest
 
 from bootdqn import api
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.experiments.events import split_done
-from bootdqn.experiments.plan import deep_sea_race
+from bootdqn.config.train import SavingConfig, default_settings, from_flat, is_further
+from bootdqn.runs.checkpoint import Checkpoints
+from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.provenance import Provenance
+from bootdqn.sweeps.events import split_done
+from bootdqn.sweeps.plan import deep_sea_race
 from bootdqn.training import run as run_module
-from bootdqn.training.checkpoint import Checkpoints
-from bootdqn.training.config import SavingConfig, default_settings, from_flat, is_further
-from bootdqn.training.provenance import Provenance
 from bootdqn.training.run import default_run_dir, run
-from bootdqn.training.session import Voice
+from bootdqn.training.trainer import Voice
 from reference.faults import (
     AUTOGRAD,
     EVALUATED,
@@ -158,7 +158,7 @@ def test_a_run_that_cannot_be_put_back_where_it_was_stays_finished(tmp_path, mon
         raise MemoryError("none left")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bootdqn.training.session.set_state", refuse)
+        patch.setattr("bootdqn.training.trainer.set_state", refuse)
         with pytest.raises(MemoryError):
             run(config(max_episodes=30), tmp_path / "run")
     assert held(tmp_path) == before

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import safetensors
 
-from bootdqn.cli import run_command_line
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.common.tensors import read_tensors
-from bootdqn.training.config import SavingConfig, from_flat
-from bootdqn.training.records import timing_until
+from bootdqn.cli.main import run_command_line
+from bootdqn.common.tensor_files import read_tensors
+from bootdqn.config.train import SavingConfig, from_flat
+from bootdqn.runs.directory import RunFolder
+from bootdqn.training.metrics import timing_until
 from bootdqn.training.run import run
 from reference.faults import (
     CHECKPOINT_EVERY,

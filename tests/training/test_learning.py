@@ -3,8 +3,8 @@
 import gymnasium
 import pytest
 
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.config import from_flat
+from bootdqn.config.train import from_flat
+from bootdqn.runs.directory import RunFolder
 from bootdqn.training.run import run
 
 LAKE = "bootdqn-test/FrozenLake-v0"

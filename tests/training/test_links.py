@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from bootdqn.cli import run_command_line
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.cli.main import run_command_line
+from bootdqn.runs.directory import RunFolder
 from reference.faults import FUSED, results, stopping_at, train, train_by_command
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from bootdqn.training.config import from_flat, resolve
+from bootdqn.config.train import from_flat, resolve
 from bootdqn.training.loop import make_parts, train
 from reference.faults import SMALL, disturbed
 

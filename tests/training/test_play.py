@@ -4,7 +4,7 @@ import gymnasium
 import pytest
 
 from bootdqn.common.errors import TrainingError
-from bootdqn.training.play import Play
+from bootdqn.training.evaluation import Play
 
 
 class Stairs(gymnasium.Env):

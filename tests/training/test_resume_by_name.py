@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from bootdqn.cli import run_command_line
+from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.lock import locked
-from bootdqn.common.run_folder import RunFolder
+from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.lock import locked
 from reference.faults import (
     AUTOGRAD,
     EVALUATED,

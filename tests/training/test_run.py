@@ -19,20 +19,20 @@ from hypothesis import strategies as st
 from torch.backends import cuda, cudnn
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.lock import locked
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.common.solved import SolvedRule
-from bootdqn.common.written import rounded
-from bootdqn.envs.config import AtariConfig, DeepSeaConfig, GymConfig
+from bootdqn.common.text import rounded
+from bootdqn.config.envs import AtariConfig, DeepSeaConfig, GymConfig
+from bootdqn.config.train import from_flat, resolve, to_flat
+from bootdqn.envs.deep_sea import SolvedRule
+from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.lock import locked
+from bootdqn.runs.provenance import provenance, source_of
+from bootdqn.runs.signals import STOP_SIGNALS
 from bootdqn.training import run as run_module
-from bootdqn.training.config import from_flat, resolve, to_flat
 from bootdqn.training.display import result_of_summary, summary_line
-from bootdqn.training.goals import make_goal
 from bootdqn.training.loop import Acting, Episode, Round
-from bootdqn.training.provenance import provenance, source_of
 from bootdqn.training.run import default_run_dir, run
-from bootdqn.training.session import Voice
-from bootdqn.training.signals import STOP_SIGNALS
+from bootdqn.training.stopping import make_goal
+from bootdqn.training.trainer import Voice
 
 MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bootdqn.training.config import from_flat, resolve
+from bootdqn.config.train import from_flat, resolve
 from bootdqn.training.loop import make_parts, train
 
 

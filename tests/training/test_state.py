@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.json_files import PROVENANCE, read_json_object
-from bootdqn.common.run_folder import RunFolder
-from bootdqn.training.provenance import Provenance, arithmetic, gpu, provenance
-from bootdqn.training.session import Voice
+from bootdqn.common.files import PROVENANCE, read_json_object
+from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.provenance import Provenance, arithmetic, gpu, provenance
+from bootdqn.training.trainer import Voice
 from reference.faults import AUTOGRAD, FUSED, rounds_watched, stopping_at, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -43,7 +43,7 @@ def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypa
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr("bootdqn.agent.tabular_learner.TabularLearner.set_state", refuse)
+        patch.setattr("bootdqn.agent.compiled_learner.TabularLearner.set_state", refuse)
         with pytest.raises(type(error)):
             train(FUSED, killed)
         error = ValueError("of another size")

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from bootdqn.agent.config import ActorConfig
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array
-from bootdqn.exploration.information import information_gain
-from bootdqn.exploration.notation import parse_strategy
+from bootdqn.config.agent import ActorConfig
+from bootdqn.exploration.formulas import information_gain
+from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import Greedy, Strategy
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bootdqn.agent.adam import Adam
-from bootdqn.agent.config import LearnerConfig
+from bootdqn.agent.ensemble import HEADS, Ensemble, with_prior
 from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
+from bootdqn.agent.optimizer import Adam
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, Batch
-from bootdqn.networks.ensemble import HEADS, Ensemble, with_prior
+from bootdqn.config.agent import LearnerConfig
 
 
 class UpdateResult(NamedTuple):

@@ -26,7 +26,7 @@ from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from numpy.typing import NDArray
 
 from bootdqn.common.errors import UsageError, how_to_install
-from bootdqn.envs.atari_config import AtariConfig
+from bootdqn.config.envs import AtariConfig
 
 Frames = NDArray[np.uint8]
 """(stack, height, width), the newest frame last."""

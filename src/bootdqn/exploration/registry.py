@@ -1,19 +1,37 @@
-"""The strategies that are known by a name: those of the package, and the user's own, checked when they come."""
+"""Strategies by name: those of the package, the user's own, and `name:parameter=value` as text."""
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.own_code import CodeNotImportedError, import_code, is_module_name
 from bootdqn.common.specs import Array
-from bootdqn.common.written import did_you_mean
-from bootdqn.exploration.parameters import can_be_written
+from bootdqn.common.text import did_you_mean, parse_as
+from bootdqn.common.user_code import CodeNotImportedError, import_code, is_module_name
 from bootdqn.exploration.strategies import STRATEGIES, Strategy
+
+PARAMETER_TYPES = (float, int, bool, str)
+
+
+def can_be_written(kind: Any) -> bool:
+    """Return whether a parameter may be of type `kind`: float, int, bool, str, or a Literal of strings."""
+    if get_origin(kind) is Literal:
+        return all(isinstance(choice, str) for choice in get_args(kind))
+    return kind in PARAMETER_TYPES
+
+
+def format_value(key: str, value: Any) -> str:
+    """Return the text that `parse_as` reads as `value`."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if "," in text:
+        raise ValueError(f"{key} must not contain a comma, which separates parameters; got {text!r}")
+    return text
+
 
 StrategyT = TypeVar("StrategyT", bound=type[Any])
 _ADDED: dict[str, type[Strategy]] = {}
@@ -193,3 +211,64 @@ def _answer(said: str, ask: Callable[[], Any], q: Array, shape: tuple[int, ...])
     if answer.tobytes() != again.tobytes():
         raise ValueError(f"{said} must answer the same again; draw in select, from the rng that it is given")
     return answer
+
+
+def parse_strategy(text: str) -> Strategy:
+    """Read a strategy as the command line writes it: `name` or `name:parameter=value,parameter=value`.
+
+    Example:
+        >>> parse_strategy("evoi:reduce=sum")
+        Evoi(reduce='sum', scale=1.0)
+    """
+    name, _, parameters = text.partition(":")
+    strategies = known()
+    if name not in strategies:
+        raise ValueError(f"unknown strategy {name!r}{did_you_mean(name, strategies, _listed(strategies))}")
+    strategy = strategies[name]
+    types = get_type_hints(strategy)
+    names = [field.name for field in fields(strategy)]
+    values = {}
+    for part in parameters.split(",") if parameters else []:
+        key, separator, value = part.partition("=")
+        if not separator:
+            raise ValueError(f"write the parameters of a strategy as {name}:parameter=value, got {text!r}")
+        if key not in names:
+            raise ValueError(f"{name} has no parameter {key!r}{did_you_mean(key, names, _listed(names))}")
+        if key in values:
+            raise ValueError(f"{key} is given twice in {text!r}")
+        try:
+            values[key] = parse_as(types[key], value)
+        except ValueError as error:
+            raise ValueError(f"{key} {error}") from None
+    return strategy(**values)
+
+
+def parse_strategy_from(text: str, origin: str | None) -> tuple[Strategy, str | None]:
+    """Return the strategy that `text` describes, and where it came from; None stands for this package, or any place.
+
+    Raises:
+        ValueError: `text` is wrong, or `origin` is not where such a strategy came from.
+        CodeNotImportedError: Nothing was imported from `origin`.
+    """
+    name = None if origin is None else registered_name(origin)
+    strategy = parse_strategy(text)
+    found = origin_of(type(strategy))
+    if origin not in (None, found):
+        raise ValueError(
+            f"--strategy {text} is not --strategy-from {origin}, whose name is {name}; leave one of them out"
+        )
+    return strategy, found
+
+
+def format_strategy(strategy: Strategy) -> str:
+    """Write a strategy as `parse_strategy` reads it, leaving out parameters that have their default value."""
+    changed = [
+        f"{field.name}={format_value(field.name, getattr(strategy, field.name))}"
+        for field in fields(strategy)
+        if getattr(strategy, field.name) != field.default
+    ]
+    return strategy.name + (":" + ",".join(changed) if changed else "")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"known: {', '.join(names) or 'none'}"

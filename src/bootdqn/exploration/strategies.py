@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from bootdqn.exploration.arrays import Array, device_of, holds_nan, namespace_of_q
-from bootdqn.exploration.heads import of_head
-from bootdqn.exploration.information import (
+from bootdqn.exploration.formulas import (
     Reduction,
     check_noise_variance,
     check_reduction,
@@ -19,6 +18,7 @@ from bootdqn.exploration.information import (
     gain,
     ids,
     log_boltzmann,
+    of_head,
     ucb,
 )
 from bootdqn.exploration.voting import VoteRule, check_rule, tally, vote

@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bootdqn.common.algorithms import algorithm
 from bootdqn.common.specs import Array
-from bootdqn.common.written import as_plotted
+from bootdqn.common.text import as_plotted
+from bootdqn.config.variants import algorithm
+from bootdqn.inspector.page import score_title
 from bootdqn.inspector.recording import Recording, Step
-from bootdqn.inspector.words import score_title
 
 
 def draw_step(recording: Recording, number: int) -> Figure:

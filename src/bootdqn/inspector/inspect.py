@@ -4,13 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bootdqn.common.errors import UsageError, check_writable
-from bootdqn.common.run_folder import find_weights
-from bootdqn.envs.config import DeepSeaConfig
+from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.inspector.figure import draw_step, save
 from bootdqn.inspector.maps import deep_sea_maps
-from bootdqn.inspector.page import write_page
+from bootdqn.inspector.page import summary, write_page
 from bootdqn.inspector.recording import Player
-from bootdqn.inspector.words import summary
+from bootdqn.runs.directory import find_weights
 
 
 def inspect_run(

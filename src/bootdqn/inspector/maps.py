@@ -8,13 +8,13 @@ import numpy as np
 from bootdqn.common.errors import blamed_on
 from bootdqn.common.files import is_present
 from bootdqn.common.random_streams import random_stream
-from bootdqn.common.run_folder import RunFolder, find_snapshots
 from bootdqn.common.specs import Array
 from bootdqn.exploration.voting import vote_counts
 from bootdqn.inspector.recording import CULPRIT, Player
-from bootdqn.training.opened import Opened
-from bootdqn.training.play import Play
-from bootdqn.training.threads import pinned_threads
+from bootdqn.runs.directory import RunFolder, find_snapshots
+from bootdqn.runs.threads import pinned_threads
+from bootdqn.runs.weights import Opened
+from bootdqn.training.evaluation import Play
 
 EPISODES = 200
 """Played by each snapshot's agent to see where it goes."""

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.algorithms import algorithm
 from bootdqn.common.errors import CannotBeShownError, UsageError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.common.written import printable
-from bootdqn.envs.config import DeepSeaConfig
-from bootdqn.exploration.notation import parse_strategy
+from bootdqn.common.text import printable
+from bootdqn.config.envs import DeepSeaConfig
+from bootdqn.config.variants import algorithm
+from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import (
     Boltzmann,
     Evoi,
@@ -25,9 +25,9 @@ from bootdqn.exploration.strategies import (
     follows_head,
 )
 from bootdqn.exploration.voting import vote, vote_diversity
-from bootdqn.training.opened import Opened, open_run
-from bootdqn.training.play import Play
-from bootdqn.training.threads import pinned_threads
+from bootdqn.runs.threads import pinned_threads
+from bootdqn.runs.weights import Opened, open_run
+from bootdqn.training.evaluation import Play
 
 CULPRIT = "the environment"
 METHODS = {

@@ -7,12 +7,10 @@ from typing import Any
 
 from numba.core.event import Event, Listener, install_listener
 
-from bootdqn.agent.config import ActorConfig, LearnerConfig
-from bootdqn.agent.tabular_learner import TabularLearner
-from bootdqn.envs.config import DeepSeaConfig
-from bootdqn.networks.config import NetworkConfig
-from bootdqn.replay.config import Drawing, ReplayConfig
-from bootdqn.training.config import TrainConfig
+from bootdqn.agent.compiled_learner import TabularLearner
+from bootdqn.config.agent import ActorConfig, Drawing, LearnerConfig, NetworkConfig, ReplayConfig
+from bootdqn.config.envs import DeepSeaConfig
+from bootdqn.config.train import TrainConfig
 from bootdqn.training.loop import Parts, make_parts, train
 
 COMPILING = "compiling the kernel, once for this machine ..."

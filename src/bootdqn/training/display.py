@@ -10,11 +10,11 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from bootdqn.common.solved import told_solved
-from bootdqn.common.written import counted, rounded
-from bootdqn.training.goals import RECENT_EPISODES
-from bootdqn.training.progress import Progress
-from bootdqn.training.session import Voice
+from bootdqn.common.text import counted, rounded
+from bootdqn.envs.deep_sea import told_solved
+from bootdqn.training.callbacks import Progress
+from bootdqn.training.stopping import RECENT_EPISODES
+from bootdqn.training.trainer import Voice
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
 T = TypeVar("T")

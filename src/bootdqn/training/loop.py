@@ -1,8 +1,4 @@
-"""The loop: the only place where environment, actor, replay and learner meet.
-
-It yields one record for each round of steps. Records, progress and evaluation consume that stream; nothing calls back
-into the loop.
-"""
+"""The loop: the only place where environment, actor, replay and learner meet."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -12,16 +8,50 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bootdqn.agent.actor import Actor
-from bootdqn.agent.build import make_learner
+from bootdqn.agent.ensemble import make_ensemble
+from bootdqn.agent.factory import make_learner
 from bootdqn.agent.learner import Learner, UpdateResult
 from bootdqn.common.errors import TrainingError, blamed_on
 from bootdqn.common.random_streams import RandomStreams
-from bootdqn.common.specs import Array, EnvSpec
-from bootdqn.envs.make import Environment, make_environment, spec_of
-from bootdqn.networks.ensemble import make_ensemble
-from bootdqn.replay.ring import RingReplay
-from bootdqn.training.config import TrainConfig
-from bootdqn.training.observations import checked_observation
+from bootdqn.common.specs import Array, DiscreteSpec, EnvSpec, ObservationSpec
+from bootdqn.config.train import TrainConfig
+from bootdqn.envs.factory import Environment, make_environment, spec_of
+from bootdqn.replay.buffer import RingReplay
+
+
+def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -> Array:
+    """Return an observation as an array of the type in `spec`.
+
+    Raises:
+        TrainingError: The networks have no row for it, it would poison the replay, or its space cannot hold it.
+    """
+    seen = np.asarray(observation)
+    if seen.shape != spec.shape:
+        raise TrainingError(f"{culprit} gave an observation of shape {seen.shape}, not {spec.shape}")
+    if isinstance(spec, DiscreteSpec):
+        if not (0 <= seen < spec.num_values and seen == int(seen)):
+            raise TrainingError(f"{culprit} gave the observation {observation}, not one of 0..{spec.num_values - 1}")
+        return seen.astype(spec.dtype, copy=False)
+    if spec.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            taken = seen.astype(spec.dtype, copy=False)
+            narrow = taken.astype(np.float32, copy=False)
+        if not np.isfinite(narrow).all():
+            where = np.argwhere(~np.isfinite(narrow))[0].tolist()
+            beyond = " as the networks' float32" if np.isfinite(taken).all() else ""
+            raise TrainingError(f"{culprit} gave an observation that is not finite{beyond} at {where}")
+        return taken
+    if seen.dtype == spec.dtype:
+        return seen
+    with np.errstate(invalid="ignore"):
+        taken = seen.astype(spec.dtype)
+    if (taken != seen).any():
+        where = np.argwhere(taken != seen)[0].tolist()
+        raise TrainingError(
+            f"{culprit} gave an observation of {seen.dtype} that its space's {spec.dtype} does not hold, at {where}"
+        )
+    return taken
+
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)
 """What the replay can hold."""

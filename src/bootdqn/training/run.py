@@ -7,19 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bootdqn.agent.build import precision_advice
-from bootdqn.agent.tabular_learner import TabularLearner
-from bootdqn.common.budget import budget_use
+from bootdqn.agent.compiled_learner import TabularLearner
+from bootdqn.agent.factory import precision_advice
+from bootdqn.agent.torsos import seen_as
 from bootdqn.common.errors import DamagedFileError, UsageError, check_writable
 from bootdqn.common.files import is_present, remove_directory, remove_file, remove_files, write_json_atomically
-from bootdqn.common.lock import locked
-from bootdqn.common.run_folder import SNAPSHOT_NAME, RunFolder
 from bootdqn.common.specs import BoxSpec
-from bootdqn.envs.make import effective_settings, package_of
-from bootdqn.networks.torsos import seen_as
-from bootdqn.training.checkpoint import Checkpoints, Loaded
-from bootdqn.training.compiling import make_kernels_ready
-from bootdqn.training.config import (
+from bootdqn.config.train import (
     SavingConfig,
     TrainConfig,
     budget_change,
@@ -28,19 +22,25 @@ from bootdqn.training.config import (
     resolve,
     to_flat,
 )
-from bootdqn.training.estimate import (
+from bootdqn.envs.factory import effective_settings, package_of
+from bootdqn.runs.checkpoint import Checkpoints, Loaded
+from bootdqn.runs.cleanup import remove_half_written, remove_left_overs
+from bootdqn.runs.directory import SNAPSHOT_NAME, RunFolder
+from bootdqn.runs.lock import locked
+from bootdqn.runs.provenance import Provenance
+from bootdqn.runs.signals import stop_on_signal
+from bootdqn.runs.status import budget_use
+from bootdqn.runs.threads import pinned_threads
+from bootdqn.training.compiling import make_kernels_ready
+from bootdqn.training.loggers import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks, refused_to_open
+from bootdqn.training.loop import Parts, make_parts
+from bootdqn.training.memory_estimate import (
     MOST_OVER_ESTIMATE,
     estimate,
     refuse_environments_that_cannot_fit,
     refuse_what_cannot_fit,
 )
-from bootdqn.training.left_overs import remove_half_written, remove_left_overs
-from bootdqn.training.loop import Parts, make_parts
-from bootdqn.training.provenance import Provenance
-from bootdqn.training.session import SILENT, Session, Voice
-from bootdqn.training.signals import stop_on_signal
-from bootdqn.training.sinks import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks, refused_to_open
-from bootdqn.training.threads import pinned_threads
+from bootdqn.training.trainer import SILENT, Session, Voice
 
 TENSORBOARD_NAME = re.compile(r"events\.out\.tfevents\..*")
 

@@ -1,0 +1,146 @@
+"""The learner that runs the compiled kernel: independent networks of two hidden layers on discrete observations."""
+
+import copy
+
+import numpy as np
+import torch
+
+from bootdqn.agent import compiled_kernel as kernel
+from bootdqn.agent.compiled_kernel import Weights
+from bootdqn.agent.ensemble import Ensemble
+from bootdqn.agent.layers import FanOutTable
+from bootdqn.agent.learner import UpdateResult, refuse_infinite
+from bootdqn.common.specs import Array, Batch
+from bootdqn.config.agent import LearnerConfig
+
+ROWS_AT_A_TIME = 4096
+
+
+class TabularLearner:
+    """Learns in place in the parameters of a PyTorch ensemble: look at them through `online`."""
+
+    def __init__(self, config: LearnerConfig, ensemble: Ensemble) -> None:
+        self._config = config
+        self._ensemble = ensemble
+        self._target_ensemble = copy.deepcopy(ensemble)
+        self._target_ensemble.prior = None
+        self._online = _weights(ensemble)
+        self._target = _weights(self._target_ensemble)
+        self._adam = kernel.make_adam(self._online)
+        self._steps = 0
+        self._num_heads, num_values, _ = self._online.table.shape
+        self._num_actions = self._online.output.shape[-1]
+        self._target_known = np.zeros((self._num_heads, num_values), np.bool_)
+        self._target_q = np.zeros((self._num_heads, num_values, self._num_actions), np.float32)
+        self._prior_q = np.zeros_like(self._target_q)
+        self._tabulate_prior()
+
+    @staticmethod
+    def supports(ensemble: Ensemble) -> bool:
+        """Return whether the kernel knows this architecture."""
+        return len(ensemble.heads) == 3 and isinstance(ensemble.heads[0], FanOutTable)
+
+    @property
+    def online(self) -> Ensemble:
+        """The ensemble as it is now: what the kernel had put off is done."""
+        self._settle()
+        return self._ensemble
+
+    def q_values(self, observation: Array) -> Array:
+        """Return the online Q-values (E, K, A) of observations (E,)."""
+        q = np.empty((len(observation), self._num_heads, self._num_actions), np.float32)
+        kernel.settle_rows(self._online, self._adam, observation, self._steps)
+        kernel.q_of(self._online, self._prior_q, observation, q)
+        return q
+
+    def update(self, batch: Batch) -> UpdateResult:
+        """Take one gradient step on the mean over heads of the masked losses."""
+        self._steps += 1
+        kernel.begin_step(self._adam, self._config.learning_rate, self._steps)
+        head_loss = np.empty(self._num_heads, np.float32)
+        td_error = np.empty(len(batch.action), np.float32)
+        status = kernel.update(
+            self._online,
+            self._target,
+            self._prior_q,
+            self._adam,
+            self._steps,
+            self._target_q,
+            self._target_known,
+            batch,
+            self._config.double_q,
+            self._config.loss == "huber",
+            head_loss,
+            td_error,
+        )
+        refuse_infinite("loss" if status == kernel.INFINITE_LOSS else "gradient", head_loss)
+        return UpdateResult(head_loss, td_error)
+
+    def update_target(self) -> None:
+        """Move the target networks towards the online ones, as the configuration says, and forget what they said."""
+        self._settle()
+        rate = np.float32(self._config.target_rate)
+        for target, online in zip(self._target, self._online, strict=True):
+            target[:] = online if rate == 1 else target + rate * (online - target)
+        self._target_known[:] = False
+
+    def get_state(self) -> dict[str, Array]:
+        """Return all parameters, Adam's two moments and step count, and the target Q-values known so far.
+
+        The last could be computed again, but not to the last bit: the rounding of a product depends on its shape.
+        """
+        self._settle()
+        state = self._named_arrays() | self._prior_arrays()
+        state["adam_steps"] = np.asarray(self._steps, np.int64)
+        state["target_q"] = self._target_q
+        state["target_known"] = self._target_known
+        return state
+
+    def set_state(self, state: dict[str, Array]) -> None:
+        """Continue exactly from what `get_state` returned, or from the state of an `AutogradLearner`."""
+        for name, array in (self._named_arrays() | self._prior_arrays()).items():
+            if state[name].shape != array.shape:
+                raise ValueError(f"{name} has shape {array.shape} here, {state[name].shape} in the state")
+            array[:] = state[name]
+        self._tabulate_prior()
+        self._steps = int(state["adam_steps"])
+        self._target_q[:] = state.get("target_q", 0)
+        self._target_known[:] = state.get("target_known", False)
+        first, second = self._adam.first_moment.table, self._adam.second_moment.table
+        moving = (first != 0).any(axis=-1) | (second != 0).any(axis=-1)
+        self._adam.settled[:] = np.where(moving, self._steps, kernel.NEVER)
+
+    def _settle(self) -> None:
+        """Do what the kernel has put off; before the first step that is nothing, and need not be compiled."""
+        if self._steps:
+            kernel.settle(self._online, self._adam, self._steps)
+
+    def _named_arrays(self) -> dict[str, Array]:
+        names = list(self._ensemble.learned())
+        parts = {
+            "online": self._online,
+            "target": self._target,
+            "first_moment": self._adam.first_moment,
+            "second_moment": self._adam.second_moment,
+        }
+        return {
+            f"{part}.{name}": array
+            for part, weights in parts.items()
+            for name, array in zip(names, weights, strict=True)
+        }
+
+    def _prior_arrays(self) -> dict[str, Array]:
+        prior = {} if self._ensemble.prior is None else self._ensemble.prior.state_dict(prefix="online.prior.")
+        return {name: value.numpy() for name, value in prior.items()}
+
+    def _tabulate_prior(self) -> None:
+        """Compute the prior's Q-values of every observation: they never change."""
+        if self._ensemble.prior is not None:
+            for start in range(0, self._prior_q.shape[1], ROWS_AT_A_TIME):
+                rows = torch.arange(start, min(start + ROWS_AT_A_TIME, self._prior_q.shape[1]))
+                self._prior_q[:, rows] = self._ensemble.prior(rows).transpose(0, 1).numpy()
+
+
+def _weights(ensemble: Ensemble) -> Weights:
+    """Return the learned parameters of `ensemble` as NumPy arrays that share its memory."""
+    return Weights(*(parameter.detach().numpy() for parameter in ensemble.learned().values()))

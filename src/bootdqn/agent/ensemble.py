@@ -1,0 +1,129 @@
+"""The ensemble: an optional shared torso, then K heads."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bootdqn.agent.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, draw_parameters
+from bootdqn.agent.torsos import Flat, convolutional, hidden_layers, is_image
+from bootdqn.common.errors import UsageError
+from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec, ObservationSpec
+from bootdqn.config.agent import NetworkConfig
+
+HEADS = "heads."
+"""What the names of the heads' parameters begin with: their first axis is that of the heads."""
+
+
+class Ensemble(nn.Module):
+    """K Q-functions: observations (B, ...) -> Q-values (B, K, A)."""
+
+    def __init__(self, torso: nn.Module, heads: list[BatchedLinear], prior: "Prior | None" = None) -> None:
+        """Put K heads on a torso.
+
+        Args:
+            torso: What all heads share: observations (B, ...) -> features (B, F), or an index (B,) for a table.
+            heads: The layers of the heads, with a ReLU between them; the first one fans out.
+            prior: What is added to each head's Q-values and never learned.
+        """
+        super().__init__()
+        self.torso = torso
+        self.heads = nn.ModuleList(heads)
+        self.prior = prior
+
+    def learned(self) -> dict[str, nn.Parameter]:
+        """Return the parameters that learning changes, by name: all but the prior's."""
+        return {name: value for name, value in self.named_parameters() if not name.startswith("prior.")}
+
+    def gradients_by_head(self) -> Iterator[tuple[str, Iterator[Tensor]]]:
+        """Yield the name of each matrix whose gradient was left to be made head by head, and the heads' gradients."""
+        for number, layer in enumerate(self.heads):
+            if isinstance(layer, BatchedLinear) and layer.has_weight_gradients:
+                yield f"{HEADS}{number}.weight", layer.weight_gradients()
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Map (B, ...) to (B, K, A)."""
+        return with_prior(self.learned_q(observation), self.prior_q(observation))
+
+    def prior_q(self, observation: Tensor) -> Tensor | None:
+        """Return the prior's part of the Q-values (B, K, A), if there is a prior."""
+        return None if self.prior is None else self.prior(observation)
+
+    def learned_q(self, observation: Tensor) -> Tensor:
+        """Return the learned part of the Q-values (B, K, A)."""
+        x = self.torso(observation)
+        for layer in self.heads[:-1]:
+            x = layer(x).relu()
+        q: Tensor = self.heads[-1](x).transpose(0, 1)
+        return q
+
+    def learned_q_pair(self, observation: Tensor, next_observation: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the learned part of both, reading the heads' weights once; gradients flow through the first only."""
+        x = self.torso(observation)
+        with torch.no_grad():
+            y = self.torso(next_observation)
+        for layer in self.heads[:-1]:
+            x, y = layer.forward_pair(x, y)  # type: ignore[operator]
+            x, y = x.relu(), y.relu()
+        q, next_q = self.heads[-1].forward_pair(x, y)  # type: ignore[operator]
+        return q.transpose(0, 1), next_q.transpose(0, 1)
+
+
+def with_prior(learned_q: Tensor, prior_q: Tensor | None) -> Tensor:
+    """Return the Q-values that consist of these two parts."""
+    return learned_q if prior_q is None else learned_q + prior_q
+
+
+class Prior(nn.Module):
+    """Randomised prior functions (Osband et al. 2018): K random Q-functions that are never learned, times a scale.
+
+    What a head learns is the difference to its own prior, so heads go on disagreeing where there is no data.
+    """
+
+    def __init__(self, ensemble: Ensemble, scale: float) -> None:
+        super().__init__()
+        self.ensemble = ensemble.requires_grad_(False)
+        self._scale = scale
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Map (B, ...) to (B, K, A)."""
+        q: Tensor = self._scale * self.ensemble(observation)
+        return q
+
+
+def make_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:
+    """Build an ensemble for `spec`, with its prior if it has one, every parameter drawn from `rng`."""
+    ensemble = _drawn_ensemble(config, spec, rng)
+    if config.prior_scale:
+        ensemble.prior = Prior(_drawn_ensemble(config, spec, rng), config.prior_scale)
+    return ensemble
+
+
+def _drawn_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:
+    observation = spec.observation
+    image = isinstance(observation, BoxSpec) and is_image(observation)
+    if image and config.ensemble == "independent":
+        raise UsageError("images need --ensemble shared (or auto): one convolutional torso for all heads")
+    shared = config.ensemble == "shared" or image
+    torso, features, fan_out = _torso(observation, config.hidden_sizes[:-1] if shared else ())
+    widths = config.hidden_sizes[-1:] if shared else config.hidden_sizes
+    sizes = (*widths, spec.num_actions)
+    heads = [fan_out(config.num_heads, features, sizes[0])]
+    heads += [BatchedLinear(config.num_heads, before, after) for before, after in pairwise(sizes)]
+    ensemble = Ensemble(torso, heads)
+    draw_parameters(ensemble, rng)
+    return ensemble
+
+
+def _torso(observation: ObservationSpec, widths: tuple[int, ...]) -> tuple[nn.Module, int, type[BatchedLinear]]:
+    """Return a torso with hidden layers of `widths`, the number of its features, and the layer that takes them."""
+    if isinstance(observation, DiscreteSpec):
+        if not widths:
+            return nn.Identity(), observation.num_values, FanOutTable
+        table = OneHotTable(observation.num_values, widths[0])
+        return nn.Sequential(table, nn.ReLU(), *hidden_layers(widths)), widths[-1], FanOutLinear
+    first, features = convolutional(observation) if is_image(observation) else (Flat(), observation.size)
+    sizes = (features, *widths)
+    return nn.Sequential(first, *hidden_layers(sizes)), sizes[-1], FanOutLinear

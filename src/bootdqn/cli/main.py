@@ -1,0 +1,224 @@
+"""The command line: parse and call.
+
+Nothing here imports PyTorch before there is work to do, so that `--help` and mistakes answer at once.
+"""
+
+import io
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+from bootdqn import __version__
+from bootdqn.cli.arguments import CommandParser, asks_for_help
+from bootdqn.cli.results import Evaluate, Inspect, Report
+from bootdqn.cli.sweep import Demo, Sweep
+from bootdqn.cli.train import Resume, Train
+from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
+from bootdqn.common.text import did_you_mean, printable
+from bootdqn.config.train import ATARI, DEEP_SEA, GYM
+from bootdqn.exploration.registry import registered_name
+from bootdqn.runs.plugins import Extensions
+
+BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
+"""Flags that limit training: episodes on DeepSea, steps in Gymnasium, frames on Atari."""
+LESS_MEMORY = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
+LESS_GPU_MEMORY = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
+
+
+class Command(Protocol):
+    """A parsed command line."""
+
+    def execute(self) -> int:
+        """Do it and return the exit code."""
+        ...
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A command that can be called."""
+
+    command: Any
+    """Its dataclass, or an instance that holds the defaults."""
+    description: str
+    example: str
+    budget: str | None = None
+    """Its flag that limits how long to train."""
+
+    @property
+    def required(self) -> str | None:
+        """Its setting that has to be given although it has a default: which task of the environment."""
+        return self.command.config.env.must_be_said if isinstance(self.command, Train) else None
+
+
+COMMANDS: dict[str, Any] = {
+    "train": {
+        "deep-sea": Leaf(
+            Train(DEEP_SEA),
+            "Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).",
+            example="bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first",
+            budget="--max-episodes",
+        ),
+        "atari": Leaf(
+            Train(ATARI),
+            "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).",
+            example="bootdqn train atari --game Gravitar --strategy gain --seed 1 --total-frames 10M",
+            budget="--total-frames",
+        ),
+        "gym": Leaf(
+            Train(GYM),
+            "Train one agent on any Gymnasium environment with discrete actions.",
+            example="bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
+            budget="--total-steps",
+        ),
+    },
+    "resume": Leaf(
+        Resume,
+        "Resume a stopped run exactly from its last checkpoint; its configuration is read from the run directory. With "
+        "--budget a run is trained for longer than it was started with, also a finished one that was trained with "
+        "--keep-checkpoint.",
+        example="bootdqn resume runs/first",
+        budget="--budget",
+    ),
+    "evaluate": Leaf(
+        Evaluate,
+        "Evaluate a run by the vote of its heads and print the returns, with the weights saved last: at a checkpoint, "
+        "an evaluation or the end.",
+        example="bootdqn evaluate runs/first --episodes 5 --video play.mp4",
+    ),
+    "sweep": Leaf(
+        Sweep,
+        "Train every run of an experiment, on this machine or on a Ray cluster; the same command resumes a sweep that "
+        "was stopped."
+        "\n\nThe paper's experiments: paper-atari, paper-diversity, paper-deepsea. Ours: deepsea-frontier, "
+        "deepsea-ablation, deepsea-sensitivity. Each also as NAME-smoke, which takes a minute.",
+        example="bootdqn sweep paper-deepsea --out runs/deepsea 'seed=[0,1,2]' --dry-run",
+    ),
+    "report": Leaf(
+        Report,
+        "Write one page with the tables and figures of all runs below some directories; for DeepSea and Atari those of "
+        "the paper, ours beside theirs, for other environments learning curves and a table.",
+        example="bootdqn report runs/deepsea --out report.html",
+    ),
+    "inspect": Leaf(
+        Inspect,
+        "Play a trained agent and write one page that shows why it chose each action: Q, gain and EVOI, head by head.",
+        example="bootdqn inspect runs/first --out inspect.html",
+    ),
+    "demo": Leaf(
+        Demo(),
+        "Compare strategies on DeepSea by the episodes that they need to solve it; ends with a page to open.",
+        example="bootdqn demo --sizes 5 10 15 --num-seeds 5",
+        budget="--max-episodes",
+    ),
+}
+SUMMARIES = {"train": "Train one agent in one run directory."}
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be text
+    sys.exit(run_command_line(sys.argv[1:]))
+
+
+def run_command_line(arguments: list[str]) -> int:
+    """Do what `arguments` ask and return the exit code; a mistake is reported in a line or two and gives 2."""
+    try:
+        command = parse(arguments)
+        return 0 if command is None else command.execute()
+    except UsageError as error:
+        _print_error(str(error))
+        return 2
+    except TrainingError as error:
+        _print_error(str(error))
+        return 1
+    except KeyboardInterrupt as stop:
+        print("bootdqn: interrupted", file=sys.stderr)
+        return int(getattr(stop, "exit_code", 130))
+    except (MemoryError, RuntimeError) as error:
+        if not is_lack_of_memory(error):
+            raise
+        return _report_lack_of_memory(error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its exit
+        return 141
+    except OSError as error:
+        what = f"{error.filename}: " if error.filename else ""
+        _print_error(f"{what}{reason_of(error)}")
+        return 2
+
+
+def _print_error(message: str) -> None:
+    """Print an error so that no name or text of somebody else in it can do anything to the terminal."""
+    lines = [printable(line) for line in f"bootdqn: {message}".splitlines()]
+    print("\n".join(lines), file=sys.stderr)
+
+
+def _report_lack_of_memory(error: Exception) -> int:
+    advice = LESS_GPU_MEMORY if type(error).__name__ == "OutOfMemoryError" else LESS_MEMORY
+    lines = str(error).splitlines() or ["MemoryError"]
+    print(f"bootdqn: not enough memory ({lines[0]}); {advice}", file=sys.stderr)
+    return 2
+
+
+def parse(arguments: list[str]) -> Command | None:
+    """Return the command that `arguments` describe, or None where they asked for help and got it."""
+    path = ["bootdqn"]
+    node: Any = COMMANDS
+    rest = list(arguments)
+    while isinstance(node, dict):
+        if rest and rest[0] == "--version":
+            print(f"bootdqn {__version__}")
+            return None
+        if not rest or rest[0] in ("-h", "--help"):
+            print(_overview(path, node))
+            return None
+        word = rest.pop(0)
+        if word not in node:
+            hint = did_you_mean(word, node, f"choose from {', '.join(node)}")
+            raise UsageError(f"unknown command {word!r} after {' '.join(path)!r}{hint}")
+        path.append(word)
+        node = node[word]
+    return _parse_leaf(node, " ".join(path), rest)
+
+
+def _parse_leaf(leaf: Leaf, program: str, words: list[str]) -> Command | None:
+    parser = CommandParser(
+        program,
+        leaf.command,
+        leaf.description,
+        example=leaf.example,
+        required=leaf.required,
+        synonyms=dict.fromkeys(BUDGETS, leaf.budget) if leaf.budget else {},
+    )
+    if asks_for_help(words):
+        print(parser.format_help())
+        return None
+    given = parser.parse(words)
+    strategies = _import_user_code(given)
+    if strategies and isinstance(leaf.command, Train):
+        given.setdefault("strategy", registered_name(strategies[-1]))
+    command: Command = parser.build(given)
+    return command
+
+
+def _import_user_code(given: dict[str, Any]) -> tuple[str, ...]:
+    """Import the modules that the command line names, since its values are read with them; return its strategies."""
+    named = given.get("strategy_from") or ()
+    strategies = (named,) if isinstance(named, str) else named
+    try:
+        Extensions(strategies, given.get("imports", ())).load()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return strategies
+
+
+def _overview(path: list[str], commands: dict[str, Any]) -> str:
+    def summary(word: str, node: Any) -> str:
+        return SUMMARIES[word] if isinstance(node, dict) else str(node.description.partition(". ")[0])
+
+    width = max(map(len, commands))
+    listed = "\n".join(f"  {word:<{width}}  {summary(word, node)}" for word, node in commands.items())
+    program = " ".join(path)
+    return f"usage: {program} COMMAND [options]\n\n{listed}\n\n{program} COMMAND --help tells more."

@@ -1,0 +1,290 @@
+"""The flags of the environments. `kind` is the environment's name on the command line."""
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
+from bootdqn.common.text import did_you_mean, read_value
+from bootdqn.common.user_code import CodeNotImportedError, imported_environments, is_module_name
+from bootdqn.config.fields import Flag
+
+LARGEST_SIZE = 1000
+
+
+@dataclass(frozen=True)
+class DeepSeaConfig:
+    """The DeepSea environment, and when to stop."""
+
+    kind: ClassVar[str] = "deep-sea"
+    budget: ClassVar[str] = "max_episodes"
+    must_be_said: ClassVar[str | None] = None
+    minutes_between_checkpoints: ClassVar[float] = 1.0
+    frames_per_step: ClassVar[int] = 1
+    frame_stack: ClassVar[int] = 1
+    clip_rewards: ClassVar[bool] = False
+    size: int = 10
+    """N, the side of the grid and the length of an episode."""
+    max_episodes: int = 100_000
+    """Stop after this many episodes, solved or not."""
+    stop_when_solved: bool = True
+    """Stop once both readings of "solved" hold."""
+    eval_every_steps: int | None = None
+    """Environment steps from one evaluation to the next (None: no evaluation)."""
+    deterministic: bool = True
+    """Turn off for the windy version: a move right may fail, and the last rewards are noisy."""
+    randomize_actions: bool = True
+    """Draw for each cell which action means right."""
+    mapping_seed: int | None = None
+    """Seed of that draw (None: the run's seed; there is none without a draw)."""
+    unscaled_move_cost: float = 0.01
+    """What N moves to the right cost together."""
+
+    @property
+    def label(self) -> str:
+        """A short name of this environment, for the names of runs."""
+        return str(self.size)
+
+    @property
+    def costs_like(self) -> str:
+        """What the cost of a step depends on."""
+        return self.label
+
+    @property
+    def longest_episode(self) -> int:
+        """The most steps of an episode."""
+        return self.size
+
+    @property
+    def longest_steps(self) -> int:
+        """The most steps that training takes."""
+        return self.max_episodes * self.longest_episode
+
+    @property
+    def eval_every_frames(self) -> int | None:
+        """The steps from one evaluation to the next, since every step is a frame here."""
+        return self.eval_every_steps
+
+    @property
+    def default_target_every(self) -> int:
+        """Steps from one change of the target networks to the next, unless the run says another number."""
+        return self.size
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= LARGEST_SIZE:
+            raise ValueError(f"--size must be in 1..{LARGEST_SIZE}, got {self.size}")
+        for field in ("max_episodes", "eval_every_steps"):
+            if getattr(self, field) is not None and getattr(self, field) < 1:
+                raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
+        if not math.isfinite(self.unscaled_move_cost):
+            raise ValueError(f"--unscaled-move-cost must be finite, got {self.unscaled_move_cost}")
+        if self.mapping_seed is not None and not 0 <= self.mapping_seed < 2**32:
+            raise ValueError(f"--mapping-seed must be in 0..4294967295, got {self.mapping_seed}")
+        if self.mapping_seed is not None and not self.randomize_actions:
+            raise ValueError("--mapping-seed is the seed of a draw: it needs --randomize-actions")
+
+
+GAMES = tuple(
+    """
+    Adventure AirRaid Alien Amidar Assault Asterix Asteroids Atlantis Atlantis2 Backgammon BankHeist BasicMath
+    BattleZone BeamRider Berzerk Blackjack Bowling Boxing Breakout Carnival Casino Centipede ChopperCommand
+    CrazyClimber Crossbow Darkchambers Defender DemonAttack DonkeyKong DoubleDunk Earthworld ElevatorAction Enduro
+    Entombed Et FishingDerby FlagCapture Freeway Frogger Frostbite Galaxian Gopher Gravitar Hangman HauntedHouse Hero
+    HumanCannonball IceHockey Jamesbond JourneyEscape Kaboom Kangaroo KeystoneKapers KingKong Klax Koolaid Krull
+    KungFuMaster LaserGates LostLuggage MarioBros MiniatureGolf MontezumaRevenge MrDo MsPacman NameThisGame Othello
+    Pacman Phoenix Pitfall Pitfall2 Pong Pooyan PrivateEye Qbert Riverraid RoadRunner Robotank Seaquest SirLancelot
+    Skiing Solaris SpaceInvaders SpaceWar StarGunner Superman Surround Tennis Tetris TicTacToe3D TimePilot Trondead
+    Turmoil Tutankham UpNDown Venture VideoCheckers VideoChess VideoCube VideoPinball WizardOfWor WordZapper
+    YarsRevenge Zaxxon
+    """.split()  # noqa: SIM905 - a page of quotation marks otherwise
+)
+"""The single-player games that ALE registers as `ALE/<game>-v5`."""
+
+
+@dataclass(frozen=True)
+class AtariConfig:
+    """An Atari game, how its screen and its episodes reach the agent, and when to stop."""
+
+    kind: ClassVar[str] = "atari"
+    budget: ClassVar[str] = "total_frames"
+    must_be_said: ClassVar[str | None] = "game"
+    minutes_between_checkpoints: ClassVar[float] = 10.0
+    default_target_every: ClassVar[None] = None
+    game: str = "Gravitar"
+    """The game: "Private Eye", private_eye, PrivateEye and ALE/PrivateEye-v5 are the same one."""
+    frame_skip: int = 4
+    """Frames of the emulator that one action lasts."""
+    sticky: float = 0.0
+    """Probability, at every frame, that the emulator repeats the action before (0.25 in Gymnasium's v5 ids)."""
+    noop_max: int = 30
+    """An episode begins with 1 to this many frames of doing nothing (0: none)."""
+    full_action_space: bool = False
+    """Offer all 18 actions, also those that do nothing new in this game."""
+    terminal_on_life_loss: bool = False
+    """Losing a life ends the episode and the game, while training; evaluation always plays whole games."""
+    max_episode_frames: int = 108_000
+    """Cut an episode (truncated, not terminated) before it has more frames than this, the first no-ops included."""
+    screen_size: int = 84
+    """Width and height that the greyscale screen is scaled to."""
+    frame_stack: int = 4
+    """How many screens, one a step, an observation holds; the first of an episode fills the gap at its beginning."""
+    max_over_frames: bool = True
+    """Take the brighter pixel of an action's last two frames, since many games draw their objects in turns."""
+    clip_rewards: bool = True
+    """Learn from the sign of a reward only; the scores reported are never clipped."""
+    total_frames: int = 200_000_000
+    """Stop after this many frames of the emulator."""
+    eval_every_frames: int | None = 1_000_000
+    """Frames from one evaluation to the next (None: no evaluation)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "game", canonical_game(self.game))
+        if not 0 <= self.sticky < 1:
+            raise ValueError(f"--sticky must be in [0, 1), got {self.sticky}")
+        if self.noop_max < 0:
+            raise ValueError(f"--noop-max must be at least 0, got {self.noop_max}")
+        for field in ("frame_skip", "screen_size", "total_frames", "eval_every_frames"):
+            if getattr(self, field) is not None and getattr(self, field) < 1:
+                raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
+        if self.screen_size < SMALLEST_SCREEN:
+            raise ValueError(f"--screen-size must be at least {SMALLEST_SCREEN}, got {self.screen_size}")
+        if not 1 <= self.frame_stack <= LARGEST_STACK:
+            raise ValueError(f"--frame-stack must be in 1..{LARGEST_STACK}, got {self.frame_stack}")
+        shortest = self.noop_max + self.frame_skip
+        if self.max_episode_frames < shortest:
+            raise ValueError(
+                f"--max-episode-frames must be at least {shortest}, the no-ops and one step, "
+                f"got {self.max_episode_frames}"
+            )
+
+    @property
+    def label(self) -> str:
+        """A short name of this environment, for the names of runs."""
+        return self.game
+
+    @property
+    def frames_per_step(self) -> int:
+        """How many frames a step counts for."""
+        return self.frame_skip
+
+    @property
+    def costs_like(self) -> "AtariConfig":
+        """What the cost of a step depends on; one game stands for all."""
+        return replace(self, game="Pong", total_frames=1, eval_every_frames=None)
+
+    @property
+    def longest_episode(self) -> int:
+        """The most steps of an episode."""
+        return self.max_episode_frames // self.frame_skip
+
+    @property
+    def longest_steps(self) -> int:
+        """The most steps that training takes; the last may go beyond its frames."""
+        return -(-self.total_frames // self.frame_skip)
+
+
+def canonical_game(name: str) -> str:
+    """Return the game's name as in `GAMES`, from any spelling of it or from its Gymnasium id.
+
+    Raises:
+        ValueError: There is no such game; the message names the closest one.
+    """
+    keys = {game.lower(): game for game in GAMES}
+    key = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("ale/").removesuffix("-v5"))
+    if key in keys:
+        return keys[key]
+    hint = did_you_mean(key, GAMES, "for example Gravitar or PrivateEye")
+    raise ValueError(f"--game must be one of ALE's {len(GAMES)} Atari games, got {name!r}{hint}")
+
+
+@dataclass(frozen=True)
+class GymConfig:
+    """Any Gymnasium environment with discrete actions, and when to stop."""
+
+    kind: ClassVar[str] = "gym"
+    budget: ClassVar[str] = "total_steps"
+    must_be_said: ClassVar[str | None] = "env_id"
+    minutes_between_checkpoints: ClassVar[float] = 2.0
+    frames_per_step: ClassVar[int] = 1
+    frame_stack: ClassVar[int] = 1
+    default_target_every: ClassVar[None] = None
+    longest_episode: ClassVar[None] = None
+    """Nobody knows how long an episode may be."""
+    env_id: str = "CartPole-v1"
+    """The environment's registered name."""
+    env_options: tuple[str, ...] = ()
+    """Options of the environment, as in is_slippery=false map_name=8x8."""
+    imports: Annotated[tuple[str, ...], Flag(name="import", repeated=True)] = ()
+    """Import a module of your own that registers environments."""
+    total_steps: int = 100_000
+    """Stop after this many environment steps."""
+    eval_every_steps: int | None = 10_000
+    """Environment steps from one evaluation to the next (None: no evaluation)."""
+    clip_rewards: bool = False
+    """Learn from the sign of the rewards only."""
+
+    def __post_init__(self) -> None:
+        self._refuse_what_was_not_imported()
+        _ = self.options
+        for field in ("total_steps", "eval_every_steps"):
+            if getattr(self, field) is not None and getattr(self, field) < 1:
+                raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `env_options` says, by name."""
+        options = {}
+        for text in self.env_options:
+            name, equals, value = text.partition("=")
+            if not equals or not name.isidentifier():
+                raise ValueError(f"write --env-options as name=value, as in is_slippery=false; got {text!r}")
+            if name in options:
+                raise ValueError(f"--env-options has {name} twice")
+            if name in ("render_mode", "id"):
+                raise ValueError(f"--env-options cannot set {name}; it is chosen by the command")
+            options[name] = read_value(value)
+        return options
+
+    def _refuse_what_was_not_imported(self) -> None:
+        """Raise a ValueError where Gymnasium would import a module, or this run needs one, that no flag asked for."""
+        for module in self.imports:
+            if not is_module_name(module):
+                raise ValueError(f"--import must be the name of a module, as in my_environments; got {module!r}")
+        known = imported_environments()
+        if missing := [f"--import {module}" for module in self.imports if module not in known]:
+            raise CodeNotImportedError(*missing)
+        for env_id in (self.env_id, self.options.get("env_id")):  # there are environments that wrap one of another name
+            module, colon, name = str(env_id).partition(":")
+            if colon and module not in known:
+                raise ValueError(f"--env-id {env_id} would import a module; write --import {module} --env-id {name}")
+
+    @property
+    def label(self) -> str:
+        """A short name of this environment, for the names of runs."""
+        return " ".join([self.env_id, *self.env_options])
+
+    @property
+    def total_frames(self) -> int:
+        """The steps, since every step is a frame here."""
+        return self.total_steps
+
+    @property
+    def eval_every_frames(self) -> int | None:
+        """The steps from one evaluation to the next, since every step is a frame here."""
+        return self.eval_every_steps
+
+    @property
+    def costs_like(self) -> str:
+        """What the cost of a step depends on."""
+        return self.label
+
+    @property
+    def longest_steps(self) -> int:
+        """The most steps that training takes."""
+        return self.total_steps
+
+
+EnvConfig = DeepSeaConfig | AtariConfig | GymConfig
+
+__all__ = ["AtariConfig", "DeepSeaConfig", "EnvConfig", "GymConfig"]

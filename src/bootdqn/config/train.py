@@ -1,0 +1,313 @@
+"""The configuration of one run: every part's flags composed, with the paper's values as defaults.
+
+Field names are unique over all parts, so a configuration is also one flat mapping. That mapping is `config.json`, its
+keys are the flags of the command line, and it is what a sweep varies.
+"""
+
+import contextlib
+import difflib
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from bootdqn.common.text import did_you_mean, write_value
+from bootdqn.common.user_code import CodeNotImportedError
+from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
+from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
+from bootdqn.exploration.voting import VoteRule
+
+EnvT = TypeVar("EnvT", bound=EnvConfig)
+MOST_THREADS = 1024
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Seed, device and records."""
+
+    seed: int = 0
+    """Seed of every random stream of the run."""
+    device: str = "cpu"
+    """Where the networks live: cpu, cuda, cuda:1, ..."""
+    num_envs: int = 1
+    """Environments played side by side, each with its own active head; the updates count all their steps."""
+    threads: int = 1
+    """Threads of PyTorch and BLAS; part of the configuration because they change the rounding."""
+    log_every: int = 1000
+    """Updates from one `update` record to the next; the first come earlier, after 10, 20, ..., 100, 200, ..."""
+    snapshot_every: int | Literal["log"] | None = None
+    """Keep the networks after every so many steps, or after 100, 200, 400, 800, ... (log), to look at them later."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"--seed must be in 0..4294967295, got {self.seed}")
+        if not 1 <= self.threads <= MOST_THREADS:
+            raise ValueError(f"--threads must be in 1..{MOST_THREADS}, got {self.threads}")
+        for name in ("num_envs", "log_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+        if isinstance(self.snapshot_every, int) and self.snapshot_every < 1:
+            raise ValueError(f"--snapshot-every must be at least 1 or log, got {self.snapshot_every}")
+        if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
+            raise ValueError(f"--device must be cpu, cuda or cuda:INDEX, got {self.device!r}")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation by the vote of the heads, on an environment of its own; the environment's flags say how often."""
+
+    eval_episodes: int = 10
+    """The most episodes of one evaluation."""
+    eval_max_steps: int = 500_000
+    """The most steps of one evaluation."""
+    vote: VoteRule = "plurality"
+    """How the heads vote."""
+
+    def __post_init__(self) -> None:
+        for name in ("eval_episodes", "eval_max_steps"):
+            value = getattr(self, name)
+            if value < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+
+
+@dataclass(frozen=True)
+class SavingConfig:
+    """When to save what a stopped run goes on from. Not part of a run's configuration: it changes no number."""
+
+    checkpoint_every_minutes: float | None = None
+    """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
+    checkpoint_every_steps: int | None = None
+    """Also one after every so many environment steps, of all environments together."""
+    keep_checkpoint: bool | None = None
+    """Keep the last one of a finished run, so that resume --budget, or a sweep, can take it further; a run remembers
+    this (None: as it was begun; a new run does not keep it)."""
+
+    def __post_init__(self) -> None:
+        minutes, steps = self.checkpoint_every_minutes, self.checkpoint_every_steps
+        if minutes is not None and not 0 < minutes < float("inf"):
+            raise ValueError(f"--checkpoint-every-minutes must be positive, got {minutes}")
+        if steps is not None and steps < 1:
+            raise ValueError(f"--checkpoint-every-steps must be at least 1, got {steps}")
+
+
+@dataclass(frozen=True)
+class TrainConfig(Generic[EnvT]):
+    """Everything that the numbers of a run depend on."""
+
+    env: EnvT
+    actor: ActorConfig = field(default_factory=ActorConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    def __post_init__(self) -> None:
+        if self.learner.target_every is None and self.env.default_target_every is None:
+            raise ValueError("--target-every needs a number of steps here; only DeepSea has one by itself")
+        capacity, fewest = self.replay.replay_capacity, self.run.num_envs * (self.env.frame_stack + 1)
+        if capacity < fewest:
+            raise ValueError(
+                f"--replay-capacity must be at least {fewest} for --num-envs {self.run.num_envs}, got {capacity}"
+            )
+        longest = capacity // self.run.num_envs
+        if self.learner.n_step > longest:
+            raise ValueError(
+                f"--n-step must be at most {longest}, the transitions of --replay-capacity {capacity} for each of "
+                f"--num-envs {self.run.num_envs}, got {self.learner.n_step}"
+            )
+
+
+DEEP_SEA = TrainConfig(env=DeepSeaConfig(), actor=ActorConfig(strategy="evoi:reduce=sum"))
+"""The paper's DeepSea experiment (Appendix A); EVOI is the sum over heads there."""
+
+ATARI = TrainConfig(
+    env=AtariConfig(),
+    actor=ActorConfig(strategy="evoi"),
+    network=NetworkConfig(num_heads=10, ensemble="shared", hidden_sizes=(512,)),
+    learner=LearnerConfig(
+        batch_size=32,
+        learning_rate=1e-4,
+        loss="huber",
+        learning_starts=50_000,
+        update_every=4,
+        target_every=10_000,
+    ),
+    replay=ReplayConfig(replay_capacity=1_000_000, mask_probability=1.0),
+    run=RunConfig(threads=2),
+)
+"""The paper's Atari experiments (Section IV)."""
+
+GYM = TrainConfig(
+    env=GymConfig(),
+    actor=ActorConfig(strategy="evoi", before_learning="uniform"),
+    network=NetworkConfig(num_heads=10, ensemble="auto", hidden_sizes=(64, 64)),
+    learner=LearnerConfig(
+        batch_size=64, learning_rate=1e-3, loss="huber", learning_starts=1000, update_every=1, target_every=250
+    ),
+    replay=ReplayConfig(replay_capacity=100_000, mask_probability=0.5),
+)
+"""Settings for small tasks; ours, the paper has none.
+
+Where rewards are sparse, heads that all learn from the same few thousand silent steps agree before they have seen one:
+half the data each, and a uniform start, keep them apart.
+"""
+
+CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
+"""Settings that runs may differ in and still be the same."""
+DEFAULTS: dict[str, TrainConfig[Any]] = {DeepSeaConfig.kind: DEEP_SEA, AtariConfig.kind: ATARI, GymConfig.kind: GYM}
+
+
+def default_settings() -> dict[str, dict[str, Any]]:
+    """Return each environment's defaults as one mapping, by its kind: what a report compares runs with."""
+    return {kind: to_flat(config) for kind, config in DEFAULTS.items()}
+
+
+def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
+    """Return `config` with every value that depends on another one filled in."""
+    env, learner = config.env, config.learner
+    if learner.target_every is None:
+        learner = replace(learner, target_every=env.default_target_every)
+    if isinstance(env, DeepSeaConfig) and env.mapping_seed is None and env.randomize_actions:
+        env = replace(env, mapping_seed=config.run.seed)
+    return replace(config, env=env, learner=learner)
+
+
+def to_flat(config: TrainConfig[Any]) -> dict[str, Any]:
+    """Return the configuration as one mapping, ready for JSON."""
+    flat: dict[str, Any] = {"environment": config.env.kind}
+    for part in _parts(config).values():
+        for part_field in fields(part):
+            value = getattr(part, part_field.name)
+            flat[part_field.name] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
+    """Return the configuration that `flat` describes; what it leaves out has the environment's default.
+
+    Raises:
+        ValueError: An unknown key (the closest one is named), or a value that its field does not take.
+        CodeNotImportedError: It needs code of the user's own; all the flags that ask for it are named.
+    """
+    default = DEFAULTS[_kind_of(flat)]
+    remaining = {key: value for key, value in flat.items() if key != "environment"}
+    if isinstance(options := remaining.get("env_options"), Mapping):
+        remaining["env_options"] = [f"{name}={write_value(value)}" for name, value in options.items()]
+    parts, missing = {}, list[str]()
+    for part_name, part in _parts(default).items():
+        hints = get_type_hints(type(part))
+        changes = {
+            part_field.name: _as_type(part_field.name, remaining.pop(part_field.name), hints[part_field.name])
+            for part_field in fields(part)
+            if part_field.name in remaining
+        }
+        try:
+            parts[part_name] = replace(part, **changes)
+        except CodeNotImportedError as error:
+            missing += error.flags
+    if missing:
+        raise CodeNotImportedError(*missing)
+    if remaining:
+        known = [part_field.name for part in _parts(default).values() for part_field in fields(part)]
+        unknown = next(iter(remaining))
+        raise ValueError(f"unknown setting {unknown!r}{did_you_mean(str(unknown), known)}")
+    return replace(default, **parts)
+
+
+def _kind_of(flat: Mapping[str, Any]) -> str:
+    """Return the kind of environment that the settings are for.
+
+    Raises:
+        ValueError: There is none, or it is one of many and they do not say which.
+    """
+    kind = flat.get("environment")
+    if kind is None:
+        close = difflib.get_close_matches("environment", map(str, flat), n=1)
+        hint = f" (is {close[0]!r} meant to be it?)" if close else ""
+        raise ValueError(f"environment is missing{hint}: one of {', '.join(DEFAULTS)}")
+    if not isinstance(kind, str) or kind not in DEFAULTS:
+        raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
+    env = DEFAULTS[kind].env
+    if env.must_be_said and env.must_be_said not in flat:
+        example = getattr(env, env.must_be_said)
+        raise ValueError(f"the environment {kind} needs {env.must_be_said}, as in {env.must_be_said} = {example!r}")
+    return kind
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the keys whose values differ between two flat configurations, with both values.
+
+    A key that one of them lacks, because it was written before there was such a setting, has its default there. What
+    changes no number is passed over.
+    """
+    one, other = _completed(one), _completed(other)
+    keys = sorted({*one, *other} - CHANGE_NO_NUMBER)
+    return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
+
+
+def budget_change(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[str, int, int] | None:
+    """Return the setting that is the budget of a run, and both values, if two flat configurations differ in it alone.
+
+    The budget is a number of episodes, frames or steps.
+    """
+    different = differences(there, here)
+    if len(different) != 1 or there.get("environment") not in DEFAULTS:
+        return None
+    budget = DEFAULTS[there["environment"]].env.budget
+    before, after = different.get(budget, (None, None))
+    return (budget, before, after) if type(before) is type(after) is int else None
+
+
+def is_further(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+    """Return whether one flat configuration is another with a larger budget, and no more.
+
+    Of the numbers of a run only the last depends on it, so what was run is the beginning of what is asked for.
+    """
+    change = budget_change(there, here)
+    return change is not None and change[1] < change[2]
+
+
+def check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:
+    """Raise a ValueError unless these say how much to play."""
+    for name, value in (("episodes", episodes), ("max_steps", max_steps)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    if seed < 0:
+        raise ValueError(f"seed must not be negative, got {seed}")
+
+
+def _completed(flat: Mapping[str, Any]) -> dict[str, Any]:
+    kind = flat.get("environment")
+    return (to_flat(DEFAULTS[kind]) if kind in DEFAULTS else {}) | dict(flat)
+
+
+def _parts(config: TrainConfig[Any]) -> dict[str, Any]:
+    return {f.name: getattr(config, f.name) for f in fields(config) if is_dataclass(getattr(config, f.name))}
+
+
+def _as_type(name: str, value: Any, kind: Any) -> Any:
+    """Return `value` as a `kind`, where JSON and TOML can write one; a ValueError otherwise."""
+    origin = get_origin(kind)
+    if origin in (types.UnionType, Union):
+        if value is None and type(None) in get_args(kind):
+            return None
+        arms = [arm for arm in get_args(kind) if arm is not type(None)]
+        for arm in arms[:-1]:
+            with contextlib.suppress(ValueError):
+                return _as_type(name, value, arm)
+        return _as_type(name, value, arms[-1])
+    if origin is Literal:
+        if value not in get_args(kind):
+            raise ValueError(f"{name} must be one of {', '.join(map(str, get_args(kind)))}; got {value!r}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{name} must be a list, got {value!r}")
+        return tuple(_as_type(name, item, get_args(kind)[0]) for item in value)
+    if kind is float and type(value) in (int, float):
+        return float(value)
+    if type(value) is kind:
+        return value
+    raise ValueError(f"{name} must be of type {kind.__name__}, got {value!r}")

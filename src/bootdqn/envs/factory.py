@@ -1,0 +1,110 @@
+"""One function that makes an environment from its configuration, and one that tells what an agent must know of it."""
+
+from dataclasses import replace
+from typing import Any, Protocol, SupportsFloat
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.wrappers import FrameStackObservation
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
+from bootdqn.config.envs import AtariConfig, EnvConfig, GymConfig
+from bootdqn.envs.deep_sea import DeepSea
+from bootdqn.envs.gymnasium_env import make_registered
+
+WRAP_ACTIONS = "wrap it so that it has a few discrete actions, register that in a module of yours, and --import it"
+WRAP_OBSERVATIONS = (
+    "wrap it, for example in gymnasium.wrappers.FlattenObservation, register that in a module of yours, and --import it"
+)
+
+
+class Environment(Protocol):
+    """A Gymnasium environment whose state can be saved and set."""
+
+    @property
+    def action_space(self) -> spaces.Space[Any]:
+        """What can be done."""
+        ...
+
+    @property
+    def observation_space(self) -> spaces.Space[Any]:
+        """What can be seen."""
+        ...
+
+    def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode; a seed makes all that follows a function of it and of the actions."""
+
+    def step(self, action: int, /) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take an action; return observation, reward, terminated, truncated, info."""
+
+    def render(self) -> Any:
+        """Return a picture."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that the future depends on, made of JSON values and bytes."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on exactly where `get_state` was called."""
+
+
+def make_environment(config: EnvConfig, render_mode: str | None = None) -> Environment:
+    """Return a new environment."""
+    if isinstance(config, AtariConfig):
+        from bootdqn.envs.atari import make_atari  # ale-py is an extra
+
+        return make_atari(config, render_mode)
+    if isinstance(config, GymConfig):
+        return make_registered(config, render_mode)
+    return DeepSea(
+        size=config.size,
+        deterministic=config.deterministic,
+        randomize_actions=config.randomize_actions,
+        mapping_seed=config.mapping_seed,
+        unscaled_move_cost=config.unscaled_move_cost,
+        render_mode=render_mode,
+    )
+
+
+def for_evaluation(config: EnvConfig) -> EnvConfig:
+    """Return the environment that scores are measured in: whole games, whatever counts as an end for learning."""
+    return replace(config, terminal_on_life_loss=False) if isinstance(config, AtariConfig) else config
+
+
+def effective_settings(config: EnvConfig) -> dict[str, Any]:
+    """Return what the environment really does, where that is more than its flags say, for people and for the record."""
+    if isinstance(config, AtariConfig):
+        from bootdqn.envs.atari import effective_settings as of_atari
+
+        return of_atari(config)
+    return {}
+
+
+def package_of(environment: Environment) -> str:
+    """Return the name of the package that an environment comes from: ale_py, gymnasium, minigrid, ..."""
+    return type(getattr(environment, "unwrapped", environment)).__module__.partition(".")[0]
+
+
+def spec_of(environment: Environment) -> EnvSpec:
+    """Return what an agent must know of `environment`.
+
+    Raises:
+        UsageError: The actions are not discrete, or the observations neither discrete nor an array.
+    """
+    actions, observations = environment.action_space, environment.observation_space
+    if not isinstance(actions, spaces.Discrete) or actions.start != 0:
+        raise UsageError(
+            f"Q-learning needs actions 0, 1, ..., n-1 (Discrete), this environment has {actions}; {WRAP_ACTIONS}"
+        )
+    num_actions = int(actions.n)
+    if isinstance(observations, spaces.Discrete) and observations.start == 0:
+        return EnvSpec(DiscreteSpec(int(observations.n)), num_actions)
+    if isinstance(observations, spaces.Box):
+        stacked = isinstance(environment, FrameStackObservation)
+        return EnvSpec(BoxSpec(observations.shape, np.dtype(observations.dtype), stacked), num_actions)
+    raise UsageError(
+        f"observations must be Box or Discrete from 0, this environment has {observations}; {WRAP_OBSERVATIONS}"
+    )

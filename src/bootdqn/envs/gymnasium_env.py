@@ -1,0 +1,144 @@
+"""Environments from Gymnasium's registry, with a state that can be saved."""
+
+import hashlib
+import inspect
+import warnings
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import load_env_creator
+from gymnasium.wrappers import TransformObservation
+
+from bootdqn.common.errors import CannotBeShownError, UsageError
+from bootdqn.common.random_streams import random_stream
+from bootdqn.common.text import did_you_mean
+from bootdqn.config.envs import GymConfig
+
+
+class EpisodeNotReproducedError(Exception):
+    """An episode, played again from its seed with its actions, came out differently."""
+
+
+class SeededEpisodes(gymnasium.Wrapper[Any, int, Any, int]):
+    """Begins every episode with a seed of its own, drawn from the seed of the first reset.
+
+    Its state is the episode so far. Setting it plays the episode again and compares what came of it: an environment
+    whose randomness does not come from its seed alone is found out.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, int]) -> None:
+        super().__init__(env)
+        self._seeds = np.random.default_rng()
+        self._episode_seed: int | None = None
+        self._actions: list[int] = []
+        self._digest = hashlib.sha256()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode. A seed makes all that follows a function of it and of the actions."""
+        if seed is not None:
+            self._seeds = random_stream(seed, "episodes")
+        return self._begin(int(self._seeds.integers(2**31)), options)
+
+    def step(self, action: int) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take an action and remember it."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._actions.append(int(action))
+        self._note(observation, float(reward), terminated, truncated)
+        return observation, reward, terminated, truncated, info
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what brings another environment of the same kind here, ready for JSON."""
+        return {
+            "seeds": self._seeds.bit_generator.state,
+            "episode_seed": self._episode_seed,
+            "actions": list(self._actions),
+            "digest": self._digest.hexdigest(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Play the episode of `state` again.
+
+        Raises:
+            EpisodeNotReproducedError: It came out differently, or could not be played.
+        """
+        self._seeds.bit_generator.state = state["seeds"]
+        if state["episode_seed"] is None:
+            return
+        actions = [int(action) for action in state["actions"]]
+        try:
+            self._play(int(state["episode_seed"]), actions)
+        except Exception as error:  # whatever an environment raises at an action that fitted then and does not fit now
+            raise EpisodeNotReproducedError(f"the episode could not be played again: {error}") from error
+        if self._digest.hexdigest() != state["digest"]:
+            raise EpisodeNotReproducedError("the episode came out differently when it was played again")
+
+    def _play(self, seed: int, actions: list[int]) -> None:
+        """Play an episode, up to its end if that comes early."""
+        self._begin(seed)
+        for action in actions:
+            _, _, terminated, truncated, _ = self.step(action)
+            if terminated or truncated:
+                return
+
+    def _begin(self, seed: int, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._episode_seed = seed
+        self._actions.clear()
+        self._digest = hashlib.sha256()
+        self._note(observation, 0.0, False, False)
+        return observation, info
+
+    def _note(self, observation: Any, *outcome: float) -> None:
+        self._digest.update(np.asarray(observation).tobytes())
+        self._digest.update(np.array(outcome, np.float64).tobytes())
+
+
+def make_registered(config: GymConfig, render_mode: str | None = None) -> SeededEpisodes:
+    """Return the environment that `config.env_id` names.
+
+    A dictionary of observations with an `image`, as MiniGrid's, is taken for that image.
+
+    Raises:
+        CannotBeShownError: It takes no `render_mode`. One that does not know the mode says so when it is rendered.
+        UsageError: It cannot be made.
+    """
+    options = config.options if render_mode is None else config.options | {"render_mode": render_mode}
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
+            environment = gymnasium.make(config.env_id, **options)
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise UsageError(f"--env-id {config.env_id}: {error}") from error
+    except (gymnasium.error.Error, ImportError) as error:
+        told = str(error).partition(" Did you mean")[0].rstrip(".")  # ours has the version, too
+        hint = did_you_mean(config.env_id, gymnasium.registry) or ";"
+        own = "--import MODULE imports a module that registers one"
+        raise UsageError(f"--env-id {config.env_id}: {told}{hint} {own}") from error
+    except TypeError as error:
+        if "'render_mode'" in str(error):
+            raise CannotBeShownError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
+        _refuse_unknown_options(config)
+        blamed = "does not take these --env-options" if config.env_options else "cannot be made"
+        raise UsageError(f"--env-id {config.env_id} {blamed}: {error}") from error
+    except Exception as error:
+        raise UsageError(f"--env-id {config.env_id} cannot be made: {type(error).__name__}: {error}") from error
+    observations = environment.observation_space
+    if isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
+        environment = TransformObservation(environment, lambda seen: seen["image"], observations["image"])
+    return SeededEpisodes(environment)
+
+
+def _refuse_unknown_options(config: GymConfig) -> None:
+    """Raise a UsageError that names the closest option, where the environment has none of a name in --env-options."""
+    entry = gymnasium.spec(config.env_id).entry_point
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    parameters = inspect.signature(creator).parameters if creator else {}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    accepted = [name for name in parameters if name not in ("self", "render_mode")]
+    for name in config.options:
+        if name not in accepted:
+            hint = did_you_mean(name, accepted, f"it takes {', '.join(accepted) or 'none'}")
+            raise UsageError(f"--env-options: {config.env_id} has no option {name!r}{hint}")

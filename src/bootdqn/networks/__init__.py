@@ -1,1 +1,0 @@
-"""Ensembles of Q-networks whose heads are computed side by side, in one call a layer."""

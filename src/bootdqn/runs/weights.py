@@ -1,0 +1,143 @@
+"""The weights of the online networks in a file, and a run loaded from its directory."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from bootdqn.agent.ensemble import Ensemble, make_ensemble
+from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError
+from bootdqn.common.files import check_file, is_present
+from bootdqn.common.random_streams import random_stream
+from bootdqn.common.specs import Array, EnvSpec
+from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
+from bootdqn.common.text import did_you_mean, printable
+from bootdqn.config.train import TrainConfig, from_flat
+from bootdqn.envs.factory import Environment, for_evaluation, make_environment, spec_of
+from bootdqn.replay.observation_stores import like
+from bootdqn.runs.cleanup import remove_left_overs
+from bootdqn.runs.directory import RunFolder, find_runs, find_weights
+
+HEADER_BYTES = 2**24
+"""The most that the names and shapes of a file of weights take."""
+
+
+def save_weights(path: Path, ensemble: Ensemble, step: int) -> None:
+    """Write the parameters of `ensemble` after `step` environment steps."""
+    arrays = {name: value.cpu().numpy() for name, value in ensemble.state_dict().items()}
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        write_tensors(part, arrays, {"step": str(step)})
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[Ensemble, int]:
+    """Return the ensemble of `config` with the parameters in `path`, and the step they were saved after.
+
+    Raises:
+        UsageError: There is no such file, or it does not hold this ensemble, or parameters that are not finite.
+    """
+    ensemble = make_ensemble(config.network, spec, random_stream(0, "replaced at once"))
+    expected = {name: value.numpy() for name, value in ensemble.state_dict().items()}
+    check_file(path)
+    try:
+        found, metadata = read_tensors_and_metadata(path, sum(one.nbytes for one in expected.values()) + HEADER_BYTES)
+        if foreign := sorted(found.keys() - expected.keys()):
+            raise ValueError(f"it has no {foreign[0]!r}")
+        arrays = {name: like(found, name, array) for name, array in expected.items()}
+        step = int(metadata.get("step", 0))
+        if not 0 <= step < 2**63:
+            raise ValueError(f"its step is {step}")
+    except FileNotFoundError:
+        raise UsageError(
+            f"{path} is missing: a run saves its weights with each checkpoint, the first of which is made before its "
+            "first step; wait until it has started, or name a file with --checkpoint"
+        ) from None
+    except (DamagedFileError, OSError, ValueError) as error:
+        raise DamagedFileError(f"{path} does not hold the networks of this run: {error}") from error
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise DamagedFileError(
+                f"{path} has weights that are not finite, in {name}: no action can be chosen by them"
+            )
+    ensemble.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+    return ensemble, step
+
+
+MOST_NAMED = 4
+"""Run directories that a message names."""
+MOST_DIRECTORIES = 10_000
+"""Directories that are searched for them: somebody may have named the root of a disk."""
+
+
+class Opened(NamedTuple):
+    """A run to be played and looked at."""
+
+    config: TrainConfig[Any]
+    environment: Environment
+    """As evaluations have it."""
+    spec: EnvSpec
+    ensemble: Ensemble
+    step: int
+    """Environment steps before the weights were saved."""
+
+    def q_values(self, observations: Array) -> Array:
+        """Return Q-values (B, K, A) of observations (B, ...) of the type in `spec`.
+
+        Raises:
+            TrainingError: Some are not finite, as of weights that are too large to choose an action by.
+        """
+        with torch.inference_mode():
+            q: Array = self.ensemble(torch.from_numpy(np.ascontiguousarray(observations))).numpy()
+        if not np.isfinite(q).all():
+            raise TrainingError("the Q-values of the weights that were loaded are not finite")
+        return q
+
+    def with_weights(self, weights: Path) -> "Opened":
+        """Return the same run, its environment shared, with the networks in another of its files."""
+        ensemble, step = load_ensemble(weights, self.config, self.spec)
+        return self._replace(ensemble=ensemble, step=step)
+
+
+def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: str | None = None) -> Opened:
+    """Open the run in folder `path` at a snapshot's step, or with the weights in a file (None: those saved last).
+
+    Raises:
+        UsageError: There is no such run, or no such weights of it.
+        CannotBeShownError: The environment has no such render mode.
+    """
+    config = read_run_config(path)
+    remove_left_overs(RunFolder(path))
+    weights = find_weights(path, checkpoint) or RunFolder(path).weights
+    environment = make_environment(for_evaluation(config.env), render_mode=render_mode)
+    spec = spec_of(environment)
+    return Opened(config, environment, spec, *load_ensemble(weights, config, spec))
+
+
+def read_run_config(path: Path) -> TrainConfig[Any]:
+    """Return the configuration of the run in folder `path`; a UsageError if there is none."""
+    folder = RunFolder(path)
+    if not is_present(folder.config):
+        raise UsageError(_no_run(path))
+    try:
+        return from_flat(folder.read_config())
+    except ValueError as error:
+        raise UsageError(f"{folder.config}: {error}") from error
+
+
+def _no_run(path: Path) -> str:
+    """Say that `path` is no run directory, and name those that are in it or are called almost the same."""
+    if not is_present(path):
+        near = [printable(str(one)) for one in sorted(path.parent.glob("*")) if is_present(RunFolder(one).config)]
+        return f"{path} does not exist{did_you_mean(str(path), near)}"
+    told = f"{path} is not a run directory: it has no config.json"
+    below = [printable(str(run.path)) for run in find_runs(path, MOST_DIRECTORIES)] if path.is_dir() else []
+    if not below:
+        return told
+    more = f" and {len(below) - MOST_NAMED} more" if len(below) > MOST_NAMED else ""
+    return f"{told}; choose one of those in it: {', '.join(below[:MOST_NAMED])}{more}"

@@ -1,0 +1,228 @@
+"""Experiments as data: a base configuration, axes along which it varies, and variants that are no full grid.
+
+The seed is the outermost axis: an experiment stopped early has the same seeds in every cell.
+"""
+
+import itertools
+import math
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bootdqn.common.errors import UsageError
+from bootdqn.common.files import read_regular
+from bootdqn.common.text import did_you_mean, read_value
+from bootdqn.config.train import TrainConfig, from_flat, resolve, to_flat
+
+BUILT_IN = Path(__file__).with_name("definitions")
+SMOKE = "-smoke"
+MAX_BYTES = 2**20
+"""Of a file."""
+MAX_RUNS = 1_000_000
+_TASKS = ("game", "env_id")
+_SAYS_ITSELF = ("strategy", *_TASKS)
+"""Settings whose value needs no name beside it in a folder's name."""
+_DIRECTORY = re.compile(r"[a-z0-9-][a-z0-9.-]{0,199}")
+"""What the name of a directory of a planned run consists of."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of an experiment, in the folder `name` below the experiment's."""
+
+    name: PurePosixPath
+    config: TrainConfig[Any]
+
+    def __post_init__(self) -> None:
+        """Refuse a name that leads elsewhere than below the experiment's directory, or that no file system takes."""
+        bad = next((part for part in self.name.parts if not _DIRECTORY.fullmatch(part)), None)
+        if bad is not None:
+            raise UsageError(
+                f"run {str(self.name)!r}: {bad!r} cannot be the name of its directory, which has up to 200 letters, "
+                "digits, dots and dashes, and no dot first; give the environment another id, or change the axis"
+            )
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """An experiment: every combination of the values of its axes and of its variants, on top of its base.
+
+    What a variant sets takes the place of the base's value, and of the axis of that name.
+    """
+
+    name: str
+    description: str
+    base: Mapping[str, Any]
+    axes: Mapping[str, Sequence[Any]]
+    variants: Sequence[Mapping[str, Any]] = ({},)
+
+    def runs(self, imports: Sequence[str] = ()) -> list[PlannedRun]:
+        """Return the runs, seeds outermost; what is named twice is run once.
+
+        Args:
+            imports: The modules that were imported for Gymnasium's environments.
+
+        Raises:
+            UsageError: A setting or a value that does not exist.
+        """
+        number = math.prod(map(len, self.axes.values())) * len(self.variants)
+        if number > MAX_RUNS:
+            raise UsageError(f"sweep {self.name}: {number:,} runs, more than {MAX_RUNS:,}; shorten its axes")
+        keys = sorted(self.axes, key=lambda key: key != "seed")
+        runs: dict[PurePosixPath, PlannedRun] = {}
+        for values in itertools.product(*(self.axes[key] for key in keys)):
+            settings = dict(self.base) | dict(zip(keys, values, strict=True))
+            if settings.get("environment") == "gym":
+                settings.setdefault("imports", list(imports))
+            for variant in self.variants:
+                planned = self._planned(settings, variant)
+                if runs.setdefault(planned.name, planned) != planned:
+                    raise UsageError(f"sweep {self.name}: two different runs would share the folder {planned.name}")
+        return list(runs.values())
+
+    def _planned(self, settings: Mapping[str, Any], variant: Mapping[str, Any]) -> PlannedRun:
+        """Return the run of a variant at a place on the axes, named by what tells it from the plain run there."""
+        plain = dict(settings) | {key: value for key, value in variant.items() if key in (*self.axes, *_TASKS)}
+        try:
+            config = resolve(from_flat(plain | dict(variant)))
+        except ValueError as error:
+            raise UsageError(f"sweep {self.name}: {error}") from error
+        flat = to_flat(config)
+        always = [key for key in _SAYS_ITSELF if any(key in one for one in self.variants)]
+        varied = dict.fromkeys(key for one in self.variants for key in one)
+        told = [key for key in varied if key in variant and key not in always and flat[key] != _value_in(plain, key)]
+        named = dict.fromkeys([*self.axes, *always, *told])
+        return PlannedRun(_folder(flat, [key for key in named if key != "seed"]), config)
+
+    def with_overrides(self, overrides: Sequence[str]) -> "Sweep":
+        """Return the sweep with settings changed as `key=value` says; a list of values makes an axis.
+
+        An override wins over the base, the axes and every variant; variants that then are the same are run once.
+
+        Example: `["total_frames=1000000", "seed=[0, 1]", "strategy=evoi"]`.
+        """
+        base, axes, variants = dict(self.base), dict(self.axes), [dict(variant) for variant in self.variants]
+        for override in overrides:
+            key, equals, text = override.partition("=")
+            if not equals or not key:
+                raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
+            value = read_value(text)
+            if isinstance(value, str) and value.startswith("["):
+                raise UsageError(f'{override} is not a list; write words as in \'strategy=["greedy", "gain"]\'')
+            for variant in variants:
+                variant.pop(key, None)
+            takes_list = key in ("hidden_sizes", "imports", "env_options")
+            if key in axes or (isinstance(value, list) and not takes_list):
+                axes[key] = value if isinstance(value, list) else [value]
+                base.pop(key, None)
+            else:
+                base[key] = value
+        return _checked(replace(self, base=base, axes=axes, variants=variants))
+
+
+def sweep_names() -> list[str]:
+    """Return the names of the experiments that come with the package."""
+    names = sorted(path.stem for path in BUILT_IN.glob("*.toml"))
+    return [name for stem in names for name in (stem, stem + SMOKE)]
+
+
+def load_sweep(name: str) -> Sweep:
+    """Return the experiment that `name` stands for: one that comes with the package, or a TOML or YAML file.
+
+    Raises:
+        UsageError: There is none, or the file is not of the right form.
+    """
+    path = Path(name)
+    if path.suffix in (".toml", ".yaml", ".yml"):
+        return _from_content(path.stem, _read(path), smoke=False)
+    if name not in sweep_names():
+        hint = did_you_mean(name, sweep_names(), f"choose from {', '.join(sweep_names())}, or a .toml file")
+        raise UsageError(f"there is no sweep {name!r}{hint}")
+    content = _read(BUILT_IN / f"{name.removesuffix(SMOKE)}.toml")
+    return _from_content(name, content, smoke=name.endswith(SMOKE))
+
+
+def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: int, max_episodes: int) -> Sweep:
+    """Every strategy at every size with the same seeds."""
+    base = {"environment": "deep-sea", "max_episodes": max_episodes, "snapshot_every": "log"}
+    axes: dict[str, list[Any]] = {"seed": list(range(num_seeds)), "size": list(sizes), "strategy": list(strategies)}
+    return Sweep("race", "Strategies race on DeepSea.", base, axes)
+
+
+def _read(path: Path) -> Any:
+    try:
+        text = read_regular(Path(os.path.realpath(path)), MAX_BYTES).decode()  # a link that the user names is followed
+        return tomllib.loads(text) if path.suffix == ".toml" else _from_yaml(text)
+    except UsageError:
+        raise
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    except Exception as error:  # YAML has its own family of errors
+        raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _from_yaml(text: str) -> Any:
+    """Return what a YAML text says; a ValueError where it has aliases: a few can stand for billions of values."""
+    import yaml
+
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+        raise ValueError("aliases (*name) are not read in a sweep's YAML; write the values out")
+    return yaml.safe_load(text)
+
+
+def _from_content(name: str, content: Any, *, smoke: bool) -> Sweep:
+    known = ("description", "base", "axes", "variants", "smoke")
+    if not isinstance(content, dict) or not isinstance(content.get("base"), dict):
+        raise UsageError(f"sweep {name}: expected tables [base] and [axes]; see docs/experiments.md for an example")
+    for key in content:
+        if key not in known:
+            raise UsageError(f"sweep {name}: unknown key {key!r}{did_you_mean(str(key), known)}")
+    base, axes, variants = content["base"], content.get("axes", {}), content.get("variants", [{}])
+    description = str(content.get("description", ""))
+    if smoke:
+        description = content["smoke"]["description"]
+        base, axes = base | content["smoke"].get("base", {}), axes | content["smoke"].get("axes", {})
+        variants = content["smoke"].get("variants", variants)
+    return _checked(Sweep(name, description, base, axes, variants))
+
+
+def _checked(sweep: Sweep) -> Sweep:
+    if not isinstance(sweep.axes, dict):
+        raise UsageError(f"sweep {sweep.name}: [axes] must be a table of lists, got {sweep.axes!r}")
+    for key, values in sweep.axes.items():
+        if not isinstance(values, list) or not values:
+            raise UsageError(f"sweep {sweep.name}: axis {key} must be a list of values, got {values!r}")
+        if key in sweep.base:
+            raise UsageError(f"sweep {sweep.name}: {key} is in the base and an axis; keep one")
+    variants = sweep.variants
+    if not isinstance(variants, list | tuple) or not variants or not all(isinstance(one, dict) for one in variants):
+        raise UsageError(
+            f"sweep {sweep.name}: variants must be tables of settings under [[variants]], got {variants!r}"
+        )
+    for variant in variants:
+        if "seed" in variant or "environment" in variant:
+            raise UsageError(f"sweep {sweep.name}: a variant sets no seed and no environment, got {variant!r}")
+    return sweep
+
+
+def _value_in(settings: Mapping[str, Any], key: str) -> Any:
+    """Return what `settings` make of a key; None where they are no whole configuration by themselves."""
+    try:
+        return to_flat(resolve(from_flat(settings)))[key]
+    except ValueError:
+        return None
+
+
+def _folder(settings: Mapping[str, Any], keys: Sequence[str]) -> PurePosixPath:
+    """Return a readable path for a run: one folder for each axis and each setting of its variant, the seed last."""
+    parts = []
+    for key in keys:
+        word = "-".join(re.findall(r"(?<![a-z0-9])-?[a-z0-9.]+", str(settings[key]).lower()))
+        parts.append(word if key in _SAYS_ITSELF else f"{key.replace('_', '-')}-{word}")
+    return PurePosixPath(*parts, f"seed-{settings['seed']}")

@@ -1,0 +1,67 @@
+"""Which learner is built for which ensemble."""
+
+import numpy as np
+import pytest
+
+from bootdqn.agent.compiled_learner import TabularLearner
+from bootdqn.agent.ensemble import make_ensemble
+from bootdqn.agent.factory import make_learner
+from bootdqn.agent.learner import AutogradLearner
+from bootdqn.common.errors import UsageError
+from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
+from bootdqn.config.agent import LearnerConfig, NetworkConfig
+
+DISCRETE = EnvSpec(DiscreteSpec(9), 2)
+BOX = EnvSpec(BoxSpec((9,), np.dtype(np.float32)), 2)
+SUPPORTED = ("independent", (5, 4), DISCRETE)
+UNSUPPORTED = {
+    "one hidden layer": ("independent", (5,), DISCRETE),
+    "three hidden layers": ("independent", (5, 4, 3), DISCRETE),
+    "a shared torso": ("shared", (5, 4), DISCRETE),
+    "a shared torso of two layers": ("shared", (5, 4, 3), DISCRETE),
+    "arrays": ("independent", (5, 4), BOX),
+    "arrays and a shared torso": ("shared", (5, 4), BOX),
+}
+
+
+def build(kind, hidden_sizes, spec, *, engine, device="cpu"):
+    ensemble = make_ensemble(NetworkConfig(3, kind, hidden_sizes), spec, np.random.default_rng(0))
+    return ensemble, make_learner(LearnerConfig(engine=engine), ensemble, device)
+
+
+@pytest.mark.parametrize("engine", ["auto", "fused"])
+def test_the_kernel_learns_what_it_supports(engine):
+    ensemble, learner = build(*SUPPORTED, engine=engine)
+    assert type(learner) is TabularLearner
+    assert learner.online is ensemble
+
+
+def test_autograd_learns_what_the_kernel_supports_when_asked_to():
+    ensemble, learner = build(*SUPPORTED, engine="autograd")
+    assert type(learner) is AutogradLearner
+    assert learner.online is ensemble
+
+
+@pytest.mark.parametrize("engine", ["auto", "autograd"])
+@pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
+def test_autograd_learns_the_rest(ensemble, engine):
+    assert type(build(*ensemble, engine=engine)[1]) is AutogradLearner
+
+
+@pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
+def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble):
+    with pytest.raises(UsageError, match=r"--engine fused needs discrete observations.*use --engine auto"):
+        build(*ensemble, engine="fused")
+
+
+def test_the_kernel_runs_on_the_processor_only(monkeypatch):
+    monkeypatch.setattr("bootdqn.agent.factory._is_there", lambda _: True)
+    with pytest.raises(UsageError, match=r"--engine fused needs .*--device cpu; use --engine auto"):
+        build(*SUPPORTED, engine="fused", device="cuda")
+
+
+def test_a_device_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    with pytest.raises(UsageError, match="--device cuda:2 is not there: PyTorch sees 2 CUDA devices"):
+        build(*SUPPORTED, engine="auto", device="cuda:2")

@@ -1,0 +1,56 @@
+"""Flags that change nothing about a run's numbers: each reaches what it is for."""
+
+import json
+
+import pytest
+
+from bootdqn.cli.main import run_command_line
+from bootdqn.config.train import SavingConfig
+
+TRAIN, SWEEP = "train deep-sea", "sweep paper-deepsea-smoke"
+UNTOLD = {"tensorboard": False, "wandb": False, "restart": False, "saving": SavingConfig()}
+EVERY = "--checkpoint-every-minutes 7 --checkpoint-every-steps 9"
+SAVING = {"saving": SavingConfig(checkpoint_every_minutes=7.0, checkpoint_every_steps=9)}
+
+
+class ReachedError(Exception):
+    """Nothing else is done."""
+
+
+@pytest.mark.parametrize(
+    ("line", "doing", "expected"),
+    [
+        (TRAIN, "training.run.run", UNTOLD),
+        (f"{TRAIN} --tensorboard", "training.run.run", UNTOLD | {"tensorboard": True}),
+        (f"{TRAIN} --wandb", "training.run.run", UNTOLD | {"wandb": True}),
+        (f"{TRAIN} --restart", "training.run.run", UNTOLD | {"restart": True}),
+        (f"{TRAIN} {EVERY}", "training.run.run", UNTOLD | SAVING),
+        (f"resume begun {EVERY}", "training.run.run", UNTOLD | SAVING),
+        (f"{SWEEP} --retries 4 {EVERY}", "experiments.conduct.conduct", {"retries": 4, **SAVING}),
+        (f"{SWEEP} --workers 3", "experiments.conduct.conduct", {"workers": 3, "retries": 1}),
+        (
+            "evaluate begun --episodes 2 --max-steps 3 --seed 5 --vote mean --checkpoint 8",
+            "training.assess.assess",
+            {"episodes": 2, "max_steps": 3, "seed": 5, "rule": "mean", "checkpoint": "8"},
+        ),
+        (
+            "inspect begun --episodes 2 --max-steps 3 --seed 5 --head 1 --strategy gain --checkpoint 8",
+            "inspector.inspect.inspect_run",
+            {"episodes": 2, "max_steps": 3, "seed": 5, "head": 1, "strategy": "gain", "checkpoint": "8"},
+        ),
+    ],
+)
+def test_every_flag_reaches_what_it_is_for(tmp_path, monkeypatch, line, doing, expected):
+    seen = {}
+
+    def noted(*_, **options):
+        seen.update(options)
+        raise ReachedError
+
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun/config.json").write_text(json.dumps({"environment": "deep-sea", "size": 3}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(f"bootdqn.{doing}", noted)
+    with pytest.raises(ReachedError):
+        run_command_line(line.split())
+    assert {name: seen[name] for name in expected} == expected

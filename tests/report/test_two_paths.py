@@ -1,0 +1,18 @@
+"""The paper's opening example: who found the long path."""
+
+from bootdqn.report.runs import read_runs
+from bootdqn.report.two_paths import Search, read_searches, table
+from reference.run_folders import DEFAULTS, write_folder
+
+
+def test_the_long_end_is_the_first_return_above_the_short_one(tmp_path):
+    config = {"environment": "gym", "env_id": "bootdqn/TwoPaths-v0", "strategy": "gain", "total_steps": 90}
+    config |= {"num_heads": 10, "prior_scale": 0.0}
+    returns = {0: [1.0, 1.0, 10.0, 10.0], 1: [1.0, 0.0, 1.0]}
+    for seed, values in returns.items():
+        metrics = [{"kind": "episode", "step": 7 * at, "return": value} for at, value in enumerate(values, start=1)]
+        write_folder(tmp_path / str(seed), config | {"seed": seed}, {"status": "finished"}, metrics)
+    write_folder(tmp_path / "other", config | {"env_id": "CartPole-v1", "seed": 0}, {"status": "finished"})
+    found = read_searches(read_runs(tmp_path, DEFAULTS)[0])
+    assert found == [Search("gain", 10, 0.0, 0, 90, 21), Search("gain", 10, 0.0, 1, 90, None)]
+    assert table(found).rows == [("BootDQN-Gain", "0", "21", "-", "1 of 2")]

@@ -1,0 +1,308 @@
+"""The user's own strategies and environments from the command line, and that no file ever imports code by itself."""
+
+import contextlib
+import json
+import sys
+
+import pytest
+
+from bootdqn.cli.main import run_command_line
+from bootdqn.config.train import from_flat, to_flat
+from bootdqn.runs.directory import RunFolder
+from reference.own_code import ENVIRONMENT, STRATEGY
+from torture.legs import stopping_at
+
+SMALL = ["--size", "4", "--num-heads", "4", "--hidden-sizes", "8", "8", "--max-episodes", "40", "--quiet"]
+TRAIN = ["train", "deep-sea", *SMALL, "--no-stop-when-solved"]
+MINE = ["--strategy-from", "my_strategy.Mine"]
+GYM = ["train", "gym", "--env-id", "Mine-v0", "--total-steps", "60", "--learning-starts", "30", "--quiet"]
+GYM += ["--eval-every-steps", "60", "--eval-episodes", "2", "--hidden-sizes", "8"]
+LAKE = ["--import", "my_lake"]
+
+
+@pytest.fixture(autouse=True)
+def modules(own_code):
+    own_code.write("my_strategy", STRATEGY)
+    own_code.write("my_lake", ENVIRONMENT)
+
+
+def answer(arguments, capsys, code=2):
+    """Return what a command line says when it ends with `code`."""
+    assert run_command_line(arguments) == code
+    told = capsys.readouterr()
+    return told.err if code else told.out
+
+
+def config_of(path):
+    return json.loads((path / "config.json").read_text())
+
+
+# Strategies
+
+
+def test_a_strategy_of_ones_own_is_followed_with_its_defaults_or_with_parameters(tmp_path):
+    for name, more in (("plain", []), ("scaled", ["--strategy", "mine:scale=3"]), ("evoi", ["--strategy", "evoi"])):
+        own = [] if name == "evoi" else MINE
+        assert run_command_line([*TRAIN, *own, *more, "--run-dir", str(tmp_path / name)]) == 0
+    found = {name: config_of(tmp_path / name) for name in ("plain", "scaled", "evoi")}
+    assert [(flat["strategy"], flat["strategy_from"]) for flat in found.values()] == [
+        ("mine", "my_strategy.Mine"),
+        ("mine:scale=3.0", "my_strategy.Mine"),
+        ("evoi", None),
+    ]
+    metrics = {name: (tmp_path / name / "metrics.jsonl").read_bytes() for name in found}
+    assert len(set(metrics.values())) == 3
+    provenance = json.loads((tmp_path / "plain/provenance.json").read_text())
+    assert list(provenance["own_code"]) == ["my_strategy"]
+
+
+@pytest.mark.parametrize("flag", [["--strategy-from=my_strategy.Mine"], ["--strategy_from", "my_strategy.Mine"]])
+def test_the_flag_is_seen_however_it_is_written(flag, tmp_path):
+    assert run_command_line([*TRAIN, *flag, "--run-dir", str(tmp_path / "run")]) == 0
+    assert config_of(tmp_path / "run")["strategy_from"] == "my_strategy.Mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            [*TRAIN, *MINE, "--strategy", "gain"],
+            "--strategy gain is not --strategy-from my_strategy.Mine, whose name is",
+        ),
+        ([*TRAIN, *MINE, "--strategy", "mine:scael=1"], "mine has no parameter 'scael'; did you mean 'scale'?"),
+        ([*TRAIN, "--strategy", "mine"], "unknown strategy 'mine'"),
+        ([*TRAIN, "--strategy-from", "my_strategy.Mein"], "did you mean 'Mine'?"),
+        ([*TRAIN, "--strategy-from", "my_stratgy.Mine"], "no module 'my_stratgy' is installed, nor is one in"),
+        ([*TRAIN, "--strategy-from", "my_strategy.py"], "has no 'py'"),
+        ([*TRAIN, "--strategy-from", "./my_strategy.py"], "must be MODULE.CLASS"),
+        ([*TRAIN, "--strategy-from"], "--strategy-from expected one argument"),
+        ([*TRAIN, *LAKE], "unknown flag --import"),
+        (["report", ".", *MINE], "unknown flag --strategy-from"),
+        ([*GYM, "--import", "my_laek"], "--import my_laek: no module 'my_laek' is installed"),
+        ([*GYM, "--import", "my-lake"], "--import must be the name of a module"),
+        ([*GYM], "--import MODULE imports a module that registers one"),
+        (["demo", "--strategy-from", "nowhere.Mine"], "no module 'nowhere'"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_or_two(arguments, message, capsys, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    told = answer(arguments, capsys)
+    assert message in told
+    assert len(told.strip().splitlines()) <= 2
+    assert sorted(tmp_path.iterdir()) == before, "a mistake leaves no files"
+
+
+def test_a_strategy_that_raises_stops_the_run_and_is_named(own_code, tmp_path, capsys):
+    trap = "if self.scale == 2: raise KeyError('trap')\n            return bootdqn.of_head"
+    own_code.write("my_strategy", STRATEGY.replace("return bootdqn.of_head", trap))
+    arguments = [*TRAIN, *MINE, "--strategy", "mine:scale=2", "--run-dir", str(tmp_path / "run")]
+    told = answer(arguments, capsys, code=1)
+    where = f"in {tmp_path / 'my_strategy.py'}, line 14 (step 0)"
+    assert f"strategy mine:scale=2.0 raised KeyError: 'trap' {where}; " in told
+    assert told.endswith("keeps its last checkpoint, and summary.json the traceback\n")
+    summary = RunFolder(tmp_path / "run").read_summary()
+    assert summary["status"] == "failed"
+    assert "my_strategy.py" in "".join(summary["traceback"])
+
+
+# Run folders
+
+
+def test_a_stopped_run_goes_on_exactly_where_its_flag_is_repeated_and_not_otherwise(own_code, tmp_path, capsys):
+    assert run_command_line([*TRAIN, *MINE, "--run-dir", str(tmp_path / "unbroken")]) == 0
+    run = str(tmp_path / "run")
+    with stopping_at(70)():
+        assert run_command_line([*TRAIN, *MINE, "--run-dir", run]) == 143
+    own_code.forget()
+    assert answer(["resume", run], capsys).strip().endswith("add --strategy-from my_strategy.Mine")
+    assert "my_strategy" not in sys.modules
+    assert run_command_line(["resume", run, *MINE, "--quiet"]) == 0
+    metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("unbroken", "run")]
+    assert metrics[0] == metrics[1]
+    assert json.loads((tmp_path / "run/provenance.json").read_text())["exact"] is True
+
+
+def test_a_run_that_goes_on_with_changed_code_says_that_it_is_no_longer_exact(own_code, tmp_path, capsys):
+    run = str(tmp_path / "run")
+    with stopping_at(70)():
+        assert run_command_line([*TRAIN, *MINE, "--run-dir", run]) == 143
+    own_code.forget()
+    own_code.write("my_strategy", STRATEGY + "\n    # another thought")
+    assert run_command_line(["resume", run, *MINE, "--quiet"]) == 0
+    assert "my_strategy has changed since this run began" in capsys.readouterr().err
+    assert json.loads((tmp_path / "run/provenance.json").read_text())["exact"] is False
+
+
+def test_a_finished_run_is_evaluated_and_inspected_with_its_flags_and_reported_without(own_code, tmp_path, capsys):
+    run, page = str(tmp_path / "runs/one"), tmp_path / "page.html"
+    assert run_command_line([*TRAIN, *MINE, "--run-dir", run]) == 0
+    for command in (["evaluate", run, "--episodes", "1"], ["inspect", run, "--out", str(page)]):
+        own_code.forget()
+        assert "add --strategy-from my_strategy.Mine" in answer(command, capsys)
+        assert not page.exists()
+        answer([*command, *MINE], capsys, code=0)
+    assert page.exists()
+    own_code.forget()
+    assert run_command_line(["report", str(tmp_path / "runs")]) == 0
+    assert "mine" in (tmp_path / "runs/report.html").read_text()
+    assert "my_strategy" not in sys.modules
+
+
+def test_a_strategy_of_ones_own_can_look_at_a_run_of_another(tmp_path, capsys):
+    run, page = str(tmp_path / "run"), tmp_path / "page.html"
+    assert run_command_line([*TRAIN, "--run-dir", run]) == 0
+    answer(["inspect", run, *MINE, "--strategy", "mine:scale=9", "--out", str(page)], capsys, code=0)
+    assert "mine:scale=9" in page.read_text()
+
+
+def test_an_environment_of_ones_own_is_trained_in_and_every_flag_to_repeat_is_named_at_once(own_code, tmp_path, capsys):
+    run = str(tmp_path / "run")
+    with stopping_at(40)():
+        assert run_command_line([*GYM, *LAKE, *MINE, "--run-dir", run]) == 143
+    told = f"bootdqn resume {run} --strategy-from my_strategy.Mine --import my_lake goes on"
+    assert told in capsys.readouterr().err.splitlines()
+    assert config_of(tmp_path / "run")["imports"] == ["my_lake"]
+    own_code.forget()
+    for command in ("resume", "evaluate", "inspect"):
+        told = answer([command, run], capsys)
+        assert told.strip().endswith("add --import my_lake --strategy-from my_strategy.Mine")
+        assert "add --import my_lake\n" in answer([command, run, *MINE], capsys)
+        own_code.forget()
+    for command in (["resume", run, "--quiet"], ["evaluate", run, "--episodes", "1"]):
+        answer([*command, *LAKE, *MINE], capsys, code=0)
+        own_code.forget()
+
+
+# Many runs
+
+
+def test_a_sweep_mixes_strategies_and_its_workers_import_what_they_are_told(own_code, tmp_path):
+    (tmp_path / "compare.toml").write_text(
+        "[base]\nenvironment = 'deep-sea'\nsize = 4\nmax_episodes = 20\nnum_heads = 4\nhidden_sizes = [8, 8]\n"
+        "[axes]\nseed = [0]\nstrategy = ['greedy', 'mine', 'mine:scale=2']\n"
+    )
+    out = tmp_path / "out"
+    assert run_command_line(["sweep", "compare.toml", *MINE, "--out", str(out), "--workers", "1"]) == 0
+    origins = {path: config_of(out / path / "seed-0")["strategy_from"] for path in ("greedy", "mine", "mine-scale-2.0")}
+    assert list(origins.values()) == [None, "my_strategy.Mine", "my_strategy.Mine"]
+    for name in ("mine", "mine-scale-2.0"):
+        from bootdqn.training.run import run
+
+        run(from_flat(config_of(out / name / "seed-0")), tmp_path / "alone" / name)
+        alone, pooled = (tmp_path / "alone" / name, out / name / "seed-0")
+        assert (alone / "metrics.jsonl").read_bytes() == (pooled / "metrics.jsonl").read_bytes()
+    own_code.forget()
+    assert run_command_line(["report", str(out)]) == 0
+
+
+def test_a_dry_run_tries_a_strategy_of_ones_own_by_itself(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.sweeps.cost.PROBE_SECONDS", 0.05)
+    (tmp_path / "compare.toml").write_text(
+        "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 7\n[axes]\nstrategy = ['gain', 'evoi', 'mine']\n"
+    )
+    from bootdqn.sweeps import cost
+
+    tried = []
+    monkeypatch.setattr(
+        cost,
+        "_measured",
+        lambda config, seconds, before=cost._measured: tried.append(config) or before(config, seconds),
+    )
+    told = answer(["sweep", "compare.toml", *MINE, "--dry-run"], capsys, code=0)
+    assert told.count(" 21 ") == 3
+    assert [config.actor.strategy for config in tried] == ["gain", "mine"]
+
+
+def test_a_sweep_over_environments_of_ones_own_records_the_import(own_code, tmp_path, capsys):
+    (tmp_path / "lake.toml").write_text(
+        "[base]\nenvironment = 'gym'\nenv_id = 'Mine-v0'\ntotal_steps = 50\nlearning_starts = 20\n"
+        "hidden_sizes = [8]\n[axes]\nseed = [0]\n"
+    )
+    command = ["sweep", "lake.toml", "--out", "out", "--workers", "1", "--retries", "0"]
+    assert run_command_line([*command, *LAKE]) == 0
+    assert config_of(tmp_path / "out/seed-0")["imports"] == ["my_lake"]
+    own_code.forget()
+    assert "add --import my_lake" in answer([*command, "imports=['my_lake']"], capsys)
+    assert "write --import my_lake --env-id Mine-v0" in answer([*command, "env_id=my_lake:Mine-v0"], capsys)
+    assert "my_lake" not in sys.modules
+
+
+def test_code_that_is_gone_when_a_worker_needs_it_is_told_for_each_run(own_code, tmp_path, capsys):
+    (tmp_path / "one.toml").write_text("[base]\nenvironment = 'deep-sea'\nstrategy = 'mine'\nsize = 3\n")
+    own_code.load_strategy("my_strategy.Mine")
+    (tmp_path / "my_strategy.py").unlink()
+    told = answer(["sweep", "one.toml", "--workers", "1", "--retries", "0"], capsys, code=1)
+    assert "UsageError: --strategy-from my_strategy.Mine: no module 'my_strategy' is installed" in told
+
+
+def test_the_demo_races_a_strategy_of_ones_own_too(capsys):
+    arguments = ["demo", "--strategies", "greedy", "--sizes", "3", "--num-seeds", "1", "--max-episodes", "5", *MINE]
+    told = answer([*arguments, "--workers", "1"], capsys, code=0)
+    assert told.startswith("2 runs on DeepSea")
+    assert "mine" in told
+
+
+# Files that mean harm
+
+EVIL = """
+    import pathlib
+
+    pathlib.Path("marker").touch()
+"""
+HOSTILE = {
+    "strategy_from": {"environment": "deep-sea", "size": 3, "strategy": "evil", "strategy_from": "evil.Evil"},
+    "strategy_from alone": {"environment": "deep-sea", "size": 3, "strategy_from": "evil.Evil"},
+    "strategy": {"environment": "deep-sea", "size": 3, "strategy": "evil.Evil"},
+    "imports": {"environment": "gym", "env_id": "CartPole-v1", "imports": ["evil"]},
+    "imports as text": {"environment": "gym", "env_id": "CartPole-v1", "imports": "evil"},
+    "imports of nonsense": {"environment": "gym", "env_id": "CartPole-v1", "imports": [["evil"], {"evil": 1}]},
+    "env_id": {"environment": "gym", "env_id": "evil:CartPole-v1"},
+    "env_id and imports": {"environment": "gym", "env_id": "evil:CartPole-v1", "imports": []},
+    "env_id within a namespace": {"environment": "gym", "env_id": "evil:evil/CartPole-v1"},
+    "env_id with two modules": {"environment": "gym", "env_id": "my_lake:evil:CartPole-v1"},
+    "game": {"environment": "atari", "game": "evil:Pong"},
+    "a path": {"environment": "deep-sea", "strategy_from": "../evil.Evil"},
+    "a command": {"environment": "deep-sea", "strategy_from": "evil.Evil; touch marker\x1b[2J\n"},
+}
+
+
+@pytest.mark.parametrize("config", HOSTILE.values(), ids=HOSTILE)
+def test_a_file_imports_nothing_by_itself(own_code, config, tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    own_code.write("evil", EVIL)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    (tmp_path / "sweep.yaml").write_text(json.dumps({"base": config}))
+    commands = [["resume", "run"], ["evaluate", "run"], ["inspect", "run"], ["sweep", "sweep.yaml", "--workers", "1"]]
+    commands += [["sweep", "sweep.yaml", "--dry-run"], [*TRAIN, "--run-dir", "run"], ["report", "."]]
+    for command in commands:
+        assert run_command_line(command) == (0 if command[0] == "report" else 2), command
+        told = capsys.readouterr().err
+        assert "Traceback" not in told
+        assert "\x1b" not in told
+        assert len(told.strip().splitlines()) <= 2
+    assert "evil" not in sys.modules
+    assert not (tmp_path / "marker").exists()
+
+
+def test_the_trap_of_these_tests_would_snap(own_code, tmp_path):
+    own_code.write("evil", EVIL)
+    own_code.import_environments("evil")
+    assert (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize(
+    "flat",
+    [
+        {"environment": "gym", "env_id": "CartPole-v1", "imports": ["my_lake"]},
+        {"environment": "gym", "env_id": "CartPole-v1"},
+    ],
+)
+def test_a_configuration_survives_json_where_its_code_is_there(own_code, flat):
+    own_code.import_environments("my_lake")
+    assert to_flat(from_flat(json.loads(json.dumps(to_flat(from_flat(flat)))))) == to_flat(from_flat(flat))
+    own_code.forget()
+    with contextlib.ExitStack() as stack:
+        if flat.get("imports"):
+            stack.enter_context(pytest.raises(ValueError, match="add --import my_lake"))
+        from_flat(flat)

@@ -1,0 +1,116 @@
+"""Weights that cannot be those of the run are refused by every command that would play them."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from bootdqn import load_run
+from bootdqn.cli.main import run_command_line
+from bootdqn.common.errors import DamagedFileError
+from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
+from bootdqn.config.train import from_flat
+from bootdqn.runs.directory import RunFolder
+from bootdqn.training.run import run
+
+SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 2, "num_heads": 2, "hidden_sizes": [4]}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("weights") / "run"
+    run(from_flat(SETTINGS | {"snapshot_every": 5}), path)
+    return path
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    return RunFolder(tmp_path / "run")
+
+
+def changed(folder, change, step="6"):
+    """Write the weights again, as `change` makes them."""
+    arrays, _ = read_tensors_and_metadata(folder.weights)
+    folder.weights.unlink()
+    write_tensors(folder.weights, change({name: array.copy() for name, array in arrays.items()}), {"step": step})
+
+
+def with_first(function):
+    """Return a change of the first array only."""
+    return lambda arrays: {
+        name: array if number else function(array) for number, (name, array) in enumerate(arrays.items())
+    }
+
+
+def with_one(value):
+    def put(array):
+        array.flat[-1] = value
+        return array
+
+    return with_first(put)
+
+
+CHANGES = {
+    "all NaN": (lambda arrays: {name: np.full_like(array, np.nan) for name, array in arrays.items()}, "not finite"),
+    "one NaN": (with_one(np.nan), "weights that are not finite"),
+    "one infinity": (with_one(np.inf), "weights that are not finite"),
+    "floats called integers": (with_first(lambda array: array.view(np.int32)), "float32 .* found int32"),
+    "twice as exact": (with_first(lambda array: array.astype(np.float64)), "float32 .* found float64"),
+    "another shape": (with_first(lambda array: array.reshape(-1)), "should be float32"),
+    "one too few": (lambda arrays: dict(list(arrays.items())[1:]), "found nothing"),
+    "one too many": (lambda arrays: arrays | {"extra": np.zeros(1, np.float32)}, "it has no 'extra'"),
+    "far too large": (lambda arrays: arrays | {"extra": np.zeros(2**23, np.float32)}, "such a file has .* at most"),
+}
+
+
+@pytest.mark.parametrize(("change", "problem"), CHANGES.values(), ids=CHANGES)
+def test_weights_that_cannot_be_right_are_refused(folder, capsys, change, problem):
+    changed(folder, change)
+    with pytest.raises(DamagedFileError, match=f"weights.safetensors .*{problem}"):
+        load_run(folder.path)
+    for command in ("evaluate", "inspect"):
+        assert run_command_line([command, str(folder.path), "--checkpoint", str(folder.weights)]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith(f"bootdqn: {folder.weights} ")
+
+
+@pytest.mark.parametrize("step", ["-1", "9" * 30, "9" * 5000, "six"])
+def test_a_step_that_cannot_be_is_refused(folder, step):
+    changed(folder, lambda arrays: arrays, step)
+    with pytest.raises(DamagedFileError, match="does not hold the networks of this run"):
+        load_run(folder.path)
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a symbolic link", "a directory"])
+@pytest.mark.parametrize("command", ["evaluate", "inspect"])
+def test_what_is_no_file_is_refused_and_not_waited_for(folder, tmp_path, capsys, kind, command):
+    moved = folder.weights.rename(tmp_path / "moved")
+    {"a named pipe": os.mkfifo, "a symbolic link": lambda path: path.symlink_to(moved), "a directory": os.mkdir}[kind](
+        folder.weights
+    )
+    assert run_command_line([command, str(folder.path)]) == 2
+    assert capsys.readouterr().err.startswith(f"bootdqn: {folder.weights} is {kind}, not a file")
+
+
+def test_a_file_that_the_user_names_may_be_a_link(folder, tmp_path, capsys):
+    link = tmp_path / "best"
+    link.symlink_to(folder.weights)
+    assert run_command_line(["evaluate", str(folder.path), "--checkpoint", str(link), "--episodes", "1"]) == 0
+    assert "mean return" in capsys.readouterr().out
+
+
+def test_snapshots_behind_a_link_are_not_looked_at(folder, tmp_path, capsys):
+    folder.snapshots.rename(tmp_path / "moved")
+    folder.snapshots.symlink_to(tmp_path / "moved")
+    assert run_command_line(["evaluate", str(folder.path), "--checkpoint", "5"]) == 2
+    assert f"{folder.snapshots} is a symbolic link, not a directory" in capsys.readouterr().err
+
+
+def test_networks_too_large_to_say_anything_are_refused(folder, capsys):
+    changed(folder, lambda arrays: {name: np.full_like(array, 3e38) for name, array in arrays.items()})
+    for command in ("evaluate", "inspect"):
+        assert run_command_line([command, str(folder.path)]) == 1
+        assert "not finite" in capsys.readouterr().err

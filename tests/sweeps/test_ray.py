@@ -1,0 +1,338 @@
+"""Runs on a real Ray cluster of two nodes: whatever is lost, the numbers are those of a run alone."""
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+
+import pytest
+
+from bootdqn.common.errors import UsageError
+from bootdqn.config.train import SavingConfig, from_flat
+from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.lock import holder_of
+from bootdqn.runs.plugins import Extensions
+from bootdqn.sweeps.events import Ended, Notice, Started
+from bootdqn.sweeps.plan import PlannedRun
+from bootdqn.sweeps.ray_driver import Request, _Driver
+from bootdqn.sweeps.ray_runs import run_on_ray
+from bootdqn.sweeps.ray_task import Attempt, Orders, node_problem
+from bootdqn.training.run import run
+from reference.environments import OUT_OF_MEMORY
+from reference.own_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE, STRATEGY
+from reference.ray_cluster import RayCluster, unshare_mounts
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.timeout(600),  # a dozen processes start one after the other, however busy the machine is
+]
+PATIENCE = 240
+"""Seconds for what takes a few on an idle machine."""
+OFTEN = SavingConfig(checkpoint_every_steps=200)
+QUICK = {"environment": "deep-sea", "size": 4, "max_episodes": 30, "stop_when_solved": False, "strategy": "greedy"}
+HELD = QUICK | {"max_episodes": 400, "strategy": "held"}
+"""1600 steps, of which no process can make more than 250 before the run is released."""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    pytest.importorskip("ray", reason="pip install -c constraints.txt -e '.[ray]'")
+    before = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *([before] if before else [])])
+    os.environ |= {"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"}
+    started = RayCluster()
+    yield started
+    started.shutdown()
+    os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """What runs come to when nothing happens to them, by their names, once it is known."""
+    return {}
+
+
+@pytest.fixture
+def held(own_code, alone):
+    """Two runs that wait on the cluster, once each has a checkpoint, until they are released."""
+    own_code.write("held", HELD_ELSEWHERE)
+    own_code.load_strategy("held.Held")
+    return HeldRuns(own_code.folder, alone)
+
+
+class HeldRuns:
+    def __init__(self, folder, alone):
+        self.folder, self.out, self._alone = folder, folder / "out", alone
+        self.runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(HELD | {"seed": seed})) for seed in (0, 1)]
+        self.directories = [RunFolder(self.out / planned.name) for planned in self.runs]
+
+    def release(self):
+        (self.folder / "released").touch()
+
+    def wait_for_checkpoints(self):
+        wait_for(lambda: all(has_new_checkpoint(directory) for directory in self.directories))
+
+    def command(self, cluster):
+        """Return the command that makes the same runs."""
+        settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in HELD.items())
+        (self.folder / "held.toml").write_text(f"[base]\n{settings}\n[axes]\nseed = [0, 1]\n")
+        sweep = [sys.executable, "-m", "bootdqn", "sweep", "held.toml", "--strategy-from", "held.Held"]
+        return [*sweep, "--out", "out", "--ray", cluster.address, "--checkpoint-every-steps", "200"]
+
+    def resume(self, cluster):
+        """Release the runs, and let the same command finish them."""
+        self.release()
+        driver = start(self.command(cluster))
+        output, errors = driver.communicate(timeout=PATIENCE)
+        assert (driver.returncode, errors) == (0, ""), output
+        assert "2 of 2 runs finished" in output
+        assert all(json.loads(directory.provenance.read_text()).get("resumed") for directory in self.directories)
+        self.assert_as_alone()
+
+    def assert_as_alone(self):
+        for planned, directory in zip(self.runs, self.directories, strict=True):
+            if planned.name not in self._alone:
+                path = self.folder / "alone" / planned.name
+                digest = run(planned.config, path).summary["state_sha256"]
+                self._alone[planned.name] = digest, RunFolder(path).metrics.read_bytes()
+            digest, metrics = self._alone[planned.name]
+            assert directory.read_summary()["state_sha256"] == digest
+            assert directory.metrics.read_bytes() == metrics
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def has_new_checkpoint(directory):
+    return any(path.name > "step-000000000000" for path in directory.checkpoints.glob("step-*"))
+
+
+def start(command):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_killed_worker_and_a_node_that_flaps_three_times_cost_nothing_but_time(cluster, held):
+    """Each time both runs are under way, one is struck; its worker's death counts as a failure, its node's does not."""
+    events, started = [], []
+
+    def strike(event):
+        events.append(event)
+        if not isinstance(event, Started):
+            return
+        started.append(RunFolder(held.out / event.run.name))
+        if len(started) == 2:
+            held.wait_for_checkpoints()
+            os.kill(holder_of(started[0].lock).pid, signal.SIGKILL)
+        elif 3 <= len(started) <= 5:
+            cluster.kill_node()
+            cluster.add_node()
+        elif len(started) == 6:
+            held.release()
+
+    outcome = run_on_ray(held.runs, held.out, cluster.address, strike, retries=1, saving=OFTEN)
+    assert [end.finished for end in outcome.ended] == [True, True]
+    crashed, *lost = [event.error for event in events if isinstance(event, Ended) and event.retrying]
+    assert crashed.startswith("WorkerCrashedError")
+    assert lost == ["its node was lost"] * 3
+    held.assert_as_alone()
+
+
+def test_a_sweep_starts_while_a_node_has_just_died_and_one_joins_and_its_driver_may_be_killed(cluster, held):
+    cluster.kill_node()
+    driver = start(held.command(cluster))
+    cluster.add_node()
+    held.wait_for_checkpoints()
+    driver.kill()
+    driver.communicate()
+    held.resume(cluster)
+    assert {path.name for path in held.out.iterdir()} == {"seed-0", "seed-1"}
+
+
+def test_a_cluster_that_is_lost_ends_the_sweep_in_a_line_and_the_same_command_resumes(cluster, held):
+    driver = start(held.command(cluster))
+    held.wait_for_checkpoints()
+    cluster.restart()
+    _, errors = driver.communicate(timeout=PATIENCE)
+    assert errors == (
+        f"bootdqn: lost the Ray cluster (--ray {cluster.address}); start it again and repeat the same command: the "
+        "runs resume from their checkpoints\n"
+    )
+    assert driver.returncode == 1
+    held.resume(cluster)
+
+
+def test_a_node_where_the_output_directory_is_read_only_is_skipped_until_it_is_not(cluster, held):
+    """The second node cannot write at first; once it can it is used, and then it becomes read-only under its run."""
+    events = []
+
+    def change(event):
+        events.append(event)
+        notices, started = (sum(isinstance(one, kind) for one in events) for kind in (Notice, Started))
+        if isinstance(event, Notice) and notices == 1:
+            cluster.make_writable(held.out)
+        if isinstance(event, Started) and started == 2:
+            held.wait_for_checkpoints()
+            cluster.make_read_only(held.out)
+            held.release()
+
+    held.out.mkdir()
+    cluster.make_read_only(held.out)
+    outcome = run_on_ray(held.runs, held.out, cluster.address, change, saving=OFTEN)
+    cluster.make_writable(held.out)
+    assert [end.finished for end in outcome.ended] == [True, True]
+    told = [event.text for event in events if isinstance(event, Notice) and event.run is None]
+    cannot = f"it cannot write to {held.out} (Read-only file system); check the disk and its mount there"
+    node = f"node {platform.node()} is"
+    assert told == [f"{node} skipped: {cannot}", f"{node} used again", f"{node} skipped: {cannot}"]
+    held.assert_as_alone()
+
+
+def test_an_output_directory_that_no_node_sees_is_a_usage_error(cluster, held):
+    """The driver has another file system there than the nodes."""
+    held.out.mkdir()
+    with ThreadPoolExecutor(1) as thread:
+        if not thread.submit(unshare_mounts).result():
+            pytest.skip("this system does not let the tests have mounts of their own")
+        command = ["sh", "-c", 'mount -t tmpfs tmpfs out && exec "$@"', "sh", *held.command(cluster)]
+        driver = thread.submit(start, command).result()
+    _, errors = driver.communicate(timeout=PATIENCE)
+    assert errors == (
+        f"bootdqn: no node can train the runs: node {platform.node()}: it does not see {held.out}; choose an --out "
+        "that all nodes share\n"
+    )
+    assert driver.returncode == 2
+    assert list(held.out.iterdir()) == []
+
+
+class Ray:
+    """Stands for Ray where no cluster is needed: every attempt at a run is made on one node, which has a problem."""
+
+    exceptions = None
+
+    def __init__(self, nodes, problem=None):
+        self._nodes, self._problem = nodes, problem
+
+    def nodes(self):
+        return [{"NodeID": name, "NodeManagerHostname": name, **node} for name, node in self._nodes.items()]
+
+    def remote(self, **_options):
+        return lambda task: SimpleNamespace(
+            options=lambda **_: SimpleNamespace(remote=lambda planned, _orders: planned),
+            remote=lambda _orders: task.__name__,
+        )
+
+    def wait(self, references, timeout):  # noqa: ARG002
+        return [one for one in references if one != "wait_until_usable"], []
+
+    def get(self, planned):
+        return next(iter(self._nodes)), Attempt(Ended(planned, None, self._problem), [], self._problem)
+
+
+def driver_on(ray, runs, send, gpus_per_run=0.0):
+    orders = Orders(Path("nowhere/token"), Extensions(), None)
+    return _Driver(ray, Request(runs, [2**20] * len(runs), "auto", orders, 0, gpus_per_run), send)
+
+
+def test_runs_that_no_node_is_large_enough_for_are_told_once_for_each_kind():
+    ray = Ray(
+        {
+            "small": {"Alive": True, "Resources": {"CPU": 2.0, "memory": 2.0**40}},
+            "lost": {"Alive": False, "Resources": {"CPU": 64.0, "memory": 2.0**40, "GPU": 8.0}},
+        }
+    )
+    runs = [
+        PlannedRun(PurePosixPath(f"{threads}-{seed}"), from_flat(QUICK | {"threads": threads, "seed": seed}))
+        for threads in (1, 4)
+        for seed in (0, 1)
+    ]
+    events = []
+    driver_on(ray, runs, events.append)
+    waits = "no node has 4 CPUs, 1 MiB of memory and 0 GPUs: it and 1 other wait until one joins the cluster"
+    assert events == [Notice(runs[2], waits)]
+    driver_on(ray, runs[:1], events.append, gpus_per_run=0.5)
+    assert events[-1].text.endswith("and 0.5 GPUs: it waits until one joins the cluster")
+
+
+def test_a_head_without_cpus_does_not_hide_that_no_node_can_train_a_run():
+    resources = {"node": 1.0, "head": 0.0}
+    nodes = {name: {"Alive": True, "Resources": {"CPU": cpus, "memory": 2.0**40}} for name, cpus in resources.items()}
+    one = PlannedRun(PurePosixPath("one"), from_flat(QUICK))
+    with pytest.raises(UsageError, match="no node can train the runs: node node: its disk is lost"):
+        driver_on(Ray(nodes, "its disk is lost"), [one], lambda _: None).finish(lambda: False)
+
+
+def test_an_interrupt_saves_the_runs_under_way_and_leaves_out_those_not_begun(cluster, tmp_path):
+    """Three runs on two CPUs: one waits."""
+    endless = QUICK | {"max_episodes": 10**6}
+    runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(endless | {"seed": seed})) for seed in range(3)]
+    started, ended = [], []
+
+    def interrupt(event):
+        (started if isinstance(event, Started) else ended if isinstance(event, Ended) else []).append(event.run)
+        if isinstance(event, Started) and len(started) == 2:
+            wait_for(lambda: all(has_new_checkpoint(RunFolder(tmp_path / one.name)) for one in started))
+            signal.raise_signal(signal.SIGINT)
+
+    outcome = run_on_ray(runs, tmp_path, cluster.address, interrupt, retries=1, saving=OFTEN)
+    assert outcome.stop_exit_code == 130
+    assert {end.run for end in outcome.ended} == set(started) == set(ended)
+    assert [(end.summary["status"], end.error) for end in outcome.ended] == [("interrupted", None)] * 2
+
+
+def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_path, own_code):
+    """One has no environment, one runs out of memory, and the end of one cannot be written."""
+    own_code.write("full_disk", FULL_DISK_ELSEWHERE)
+    for module in ("reference.environments", "full_disk"):
+        own_code.import_environments(module)
+    settings = {
+        "nowhere": {"environment": "gym", "env_id": "Nowhere-v0"},
+        "good": QUICK,
+        "greedy": OUT_OF_MEMORY,
+        "full": QUICK | {"seed": 5},
+    }
+    runs = [PlannedRun(PurePosixPath(name), from_flat(values)) for name, values in settings.items()]
+    events = []
+    outcome = run_on_ray(runs, tmp_path, cluster.address, events.append, retries=1)
+    ended = {str(end.run.name): end for end in outcome.ended}
+    assert {name for name, end in ended.items() if end.finished} == {"good"}
+    assert "Nowhere" in ended["nowhere"].error
+    assert "MemoryError" in ended["greedy"].error
+    assert "No space left on device" in ended["full"].error
+    retried = [str(event.run.name) for event in events if isinstance(event, Ended) and event.retrying]
+    assert sorted(retried) == ["full", "greedy", "nowhere"]
+    warnings = [event for event in events if isinstance(event, Notice)]
+    assert [str(event.run.name) for event in warnings] == ["full", "full"]
+    assert "could not be written at step 120: [Errno 28] No space left on device" in warnings[-1].text
+    assert events.index(warnings[-1]) < events.index(ended["full"])
+    run(from_flat(QUICK), tmp_path / "alone")
+    assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "good/metrics.jsonl").read_bytes()
+
+
+def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, own_code):
+    token = tmp_path / "token"
+    token.touch()
+    orders = Orders(token, Extensions(("my_strategy.Mine",), folder=own_code.folder), None)
+    missing = "--strategy-from my_strategy.Mine: no module 'my_strategy' is installed"
+    assert node_problem(orders).startswith(missing)
+    assert "install the module on every node" in node_problem(orders)
+    own_code.write("my_strategy", STRATEGY)
+    assert node_problem(orders) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "message"), [("127.0.0.1:1", "no Ray cluster at 127.0.0.1:1"), ("somewhere", "auto, or HOST:PORT")]
+)
+def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path, address, message):
+    with pytest.raises(UsageError, match=message):
+        run_on_ray([PlannedRun(PurePosixPath("one"), from_flat(QUICK))], tmp_path, address)

@@ -1,0 +1,172 @@
+"""Records elsewhere: what TensorBoard is told, and a clear word where a package is missing."""
+
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import pytest
+
+from bootdqn.common.errors import UsageError
+from bootdqn.config.train import from_flat
+from bootdqn.runs.directory import RunFolder
+from bootdqn.training.loggers import WandbSink, scalars
+from bootdqn.training.run import run
+from bootdqn.training.trainer import Voice
+from reference.faults import FUSED, rounds_watched, train
+
+SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "stop_when_solved": False, "log_every": 20}
+
+
+def test_scalars_leave_out_when_and_keep_what():
+    record = {"kind": "evaluation", "step": 3, "frames": 12, "mean_return": 1.5, "returns": [1, 2], "cut": False}
+    assert dict(scalars(record)) == {"evaluation/mean_return": 1.5, "evaluation/cut": 0.0}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorboard_holds_the_numbers_of_the_metrics(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run(from_flat(SMALL), tmp_path / "run", tensorboard=True)
+    events = EventAccumulator(str(tmp_path / "run/tensorboard"))
+    events.Reload()
+    episodes = list(RunFolder(tmp_path / "run").read_metrics("episode"))
+    told = events.Scalars("episode/return")
+    assert [event.step for event in told] == [record["step"] for record in episodes]
+    assert [event.value for event in told] == pytest.approx([record["return"] for record in episodes])
+    assert "update/loss" in events.Tags()["scalars"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorboard_shows_every_step_of_a_killed_run_once(tmp_path, monkeypatch):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def kill(parts):
+        if parts.position.step == 170:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
+        train(FUSED, path, tensorboard=True)
+    train(FUSED, path, tensorboard=True)
+    events = EventAccumulator(str(path / "tensorboard"))
+    events.Reload()
+    told = [(event.step, event.value) for event in events.Scalars("update/loss")]
+    written = [(record["step"], record["loss"]) for record in RunFolder(path).read_metrics("update")]
+    assert [step for step, _ in told] == [step for step, _ in written]
+    assert [loss for _, loss in told] == pytest.approx([loss for _, loss in written])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_run_begun_again_shows_nothing_of_its_first_attempt(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    path = tmp_path / "run"
+    run(from_flat(SMALL), path, tensorboard=True)
+    (first,) = (path / "tensorboard").iterdir()
+    (path / "tensorboard/notes.txt").write_text("not the run's")
+    run(from_flat(SMALL), path, restart=True, tensorboard=True)
+    assert not first.exists()
+    assert (path / "tensorboard/notes.txt").exists()
+    events = EventAccumulator(str(path / "tensorboard"))
+    events.Reload()
+    assert len(events.Scalars("episode/return")) == SMALL["max_episodes"]
+    run(from_flat(SMALL), path, restart=True)
+    assert [file.name for file in (path / "tensorboard").iterdir()] == ["notes.txt"]
+
+
+def test_a_sink_that_cannot_be_opened_is_told_in_a_line_and_harms_nothing(tmp_path, monkeypatch):
+    def refuse(*_arguments, **_options):
+        raise ConnectionError("no key")
+
+    wandb = ModuleType("wandb")
+    wandb.__spec__, wandb.init = ModuleSpec("wandb", None), refuse
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    told = pytest.raises(
+        UsageError, match=r"--wandb could not be opened \(ConnectionError: no key\): mend that, or leave"
+    )
+    with told:
+        run(from_flat(SMALL), tmp_path / "run", wandb=True)
+    finished = run(from_flat(SMALL), tmp_path / "run").summary
+    with told:
+        run(from_flat(SMALL), tmp_path / "run", restart=True, wandb=True)
+    assert RunFolder(tmp_path / "run").read_summary() == finished, "nothing is removed before all is ready"
+
+
+class FailingSink:
+    """Fails from its so-many-th call on; closing is a call, too."""
+
+    name = "The sink"
+
+    def __init__(self, good_calls):
+        self.good_calls, self.calls = good_calls, 0
+
+    def write(self, _record):
+        self.calls += 1
+        if self.calls > self.good_calls:
+            raise OSError(27, "File too large")
+
+    def close(self):
+        self.write({})
+
+
+@pytest.mark.parametrize("good_calls", [0, 7])
+def test_a_sink_that_fails_is_named_once_and_training_goes_on(tmp_path, monkeypatch, good_calls):
+    failing, good = FailingSink(good_calls), FailingSink(10**9)
+    monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing, good])
+    warnings = []
+    assert run(from_flat(SMALL), tmp_path / "told", Voice(warn=warnings.append)).exit_code == 0
+    monkeypatch.undo()
+    run(from_flat(SMALL), tmp_path / "alone")
+    assert (tmp_path / "told/metrics.jsonl").read_bytes() == (tmp_path / "alone/metrics.jsonl").read_bytes()
+    assert failing.calls == good_calls + 1
+    assert good.calls == 1 + len(list(RunFolder(tmp_path / "told").read_metrics()))
+    (warning,) = warnings
+    assert warning.startswith("The sink failed (OSError: [Errno 27] File too large)")
+    assert warning.endswith("training goes on")
+
+
+def test_a_sink_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
+    run(from_flat(SMALL), tmp_path / "alone")
+    failing = FailingSink(len(list(RunFolder(tmp_path / "alone").read_metrics())))
+    monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing])
+    warnings = []
+    outcome = run(from_flat(SMALL), tmp_path / "told", Voice(warn=warnings.append))
+    assert outcome.summary["status"] == "finished"
+    assert len(warnings) == 1
+
+
+def test_a_missing_package_is_named_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"in the clone of bootdqn, pip install .*'\.\[wandb\]'"):
+        run(from_flat(SMALL), tmp_path / "run", wandb=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_and_biases_is_told_the_configuration_and_every_record(tmp_path, monkeypatch):
+    class Run:
+        def __init__(self):
+            self.logged, self.finished = [], False
+
+        def log(self, record):
+            self.logged.append(record)
+
+        def finish(self):
+            self.finished = True
+
+    fake = Run()
+    started = {}
+
+    class Wandb:
+        @staticmethod
+        def init(**options):
+            started.update(options)
+            return fake
+
+    monkeypatch.setitem(sys.modules, "wandb", Wandb)
+    sink = WandbSink(tmp_path, {"size": 3}, "identity")
+    sink.write({"kind": "update", "step": 7, "updates": 2, "loss": 0.5})
+    sink.close()
+    assert started["config"] == {"size": 3}
+    assert (started["id"], started["resume"]) == ("identity", "allow")
+    assert fake.logged == [{"update/loss": 0.5, "step": 7}]
+    assert fake.finished

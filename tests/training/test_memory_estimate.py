@@ -1,0 +1,92 @@
+"""What a run needs is told, and what cannot fit is refused before the first step."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from bootdqn.common.errors import UsageError
+from bootdqn.config.train import from_flat, resolve
+from bootdqn.sweeps.cost import costs, memory_needed
+from bootdqn.sweeps.plan import PlannedRun
+from bootdqn.training import memory_estimate as module
+from bootdqn.training.loop import make_parts
+from bootdqn.training.memory_estimate import Estimate, estimate, gigabytes, refuse_what_cannot_fit
+from bootdqn.training.run import run
+
+ATARI = {"environment": "atari", "game": "Pong", "num_heads": 2, "hidden_sizes": [16]}
+
+
+def parts(**settings):
+    return make_parts(resolve(from_flat(ATARI | settings)))
+
+
+def test_a_million_frames_are_about_a_gigabyte():
+    needed = estimate(parts(replay_capacity=1_000_000))
+    assert 0.9e9 < needed.replay < 1.3e9
+    assert needed.memory > needed.replay + needed.networks
+
+
+def test_more_heads_need_more_room():
+    few, many = estimate(parts(replay_capacity=60_000)), estimate(parts(replay_capacity=60_000, num_heads=20))
+    assert many.networks > 5 * few.networks
+    assert many.replay - few.replay == (20 - 2) * 60_001
+
+
+def test_what_cannot_fit_is_refused_and_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "available_memory", lambda: 2**29)
+    with pytest.raises(UsageError, match=r"512 MiB of memory are available; lower --replay-capacity"):
+        run(from_flat(ATARI), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "available_memory", lambda: 10 * module.ENVIRONMENT_BYTES)
+    module.refuse_environments_that_cannot_fit(10)
+    many = resolve(from_flat({"environment": "deep-sea", "num_envs": 10**8, "replay_capacity": 10**9}))
+    with pytest.raises(UsageError, match=r"100,000,000 environments need .* 300 MiB are available; lower --num-envs"):
+        run(many, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    (refused,) = costs([PlannedRun(PurePosixPath("many"), many)])
+    assert "lower --num-envs" in str(refused)
+    assert memory_needed([PlannedRun(PurePosixPath("many"), many)]) == [0]
+
+
+def test_a_full_disk_is_noticed_beforehand(tmp_path, monkeypatch):
+    free_bytes(monkeypatch, 1000)
+    with pytest.raises(UsageError, match="choose another folder"):
+        run(from_flat({"environment": "deep-sea"}), tmp_path / "run")
+
+
+def free_bytes(monkeypatch, free):
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free})())
+
+
+def test_what_a_run_has_saved_already_is_room_for_it(tmp_path, monkeypatch):
+    (tmp_path / "checkpoints/step-000000000048").mkdir(parents=True)
+    (tmp_path / "checkpoints/segments").mkdir()
+    sizes = {
+        "checkpoints/step-000000000048/learner.safetensors": 400,
+        "checkpoints/segments/piece.safetensors": 250,
+        "weights.safetensors": 100,
+        "metrics.jsonl": 7000,
+    }
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    free_bytes(monkeypatch, 1000)
+    refuse_what_cannot_fit(Estimate(0, 0, 0, 1750), tmp_path)
+    with pytest.raises(UsageError, match="choose another folder"):
+        refuse_what_cannot_fit(Estimate(0, 0, 0, 1751), tmp_path)
+    with pytest.raises(UsageError, match="choose another folder"):
+        refuse_what_cannot_fit(Estimate(0, 0, 0, 1001), tmp_path / "elsewhere")
+
+
+def test_sizes_are_written_for_people():
+    sizes = (3 * 2**30, 5 * 2**20, 200 * 2**10, 0)
+    assert [gigabytes(size) for size in sizes] == ["3.0 GiB", "5 MiB", "200 KiB", "0 MiB"]
+
+
+def test_the_parts_of_the_memory_that_are_told_add_up_to_all_of_it():
+    needed = Estimate(replay=3 * 2**20, networks=5 * 2**20, memory=640 * 2**20, disk=54 * 2**20)
+    assert str(needed) == (
+        "640 MiB of memory (libraries and environment 632 MiB, networks 5 MiB, replay 3 MiB) and 54 MiB of disk"
+    )
