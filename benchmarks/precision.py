@@ -25,7 +25,7 @@ from scipy import stats
 
 from bootdqn.agent.learner import AutogradLearner
 from bootdqn.config.train import from_flat, resolve
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.loop import make_parts, train
 from bootdqn.training.run import run
@@ -72,7 +72,7 @@ def mean_return(folder: Path, seed: int, precision: str) -> float:
     settings = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": TOTAL_STEPS, "precision": precision}
     path = folder / f"{precision}-{seed}"
     run(from_flat(settings | {"seed": seed, "eval_every_steps": EVALUATE_EVERY, "eval_max_steps": 5000}), path)
-    evaluations = RunFolder(path).read_metrics("evaluation")
+    evaluations = RunDirectory(path).read_metrics("evaluation")
     return float(np.mean([record["mean_return"] for record in evaluations if record["step"] > COUNT_AFTER]))
 
 

@@ -36,7 +36,7 @@ from rich.table import Table
 
 from bootdqn.cli.arguments import parse_command
 from bootdqn.common.specs import Array, Batch, BoxSpec
-from bootdqn.replay.buffer import RingReplay
+from bootdqn.replay.buffer import ReplayBuffer
 
 INSTALL = "pip install -c constraints.txt -e '.[atari]'"
 NUM_HEADS, DISCOUNT, BATCH_SIZE = 10, 0.99, 32
@@ -122,9 +122,9 @@ class PlainFrames:
         return self._frames.nbytes
 
 
-def make_replay(transitions: int, *, compressed: bool) -> RingReplay:
+def make_replay(transitions: int, *, compressed: bool) -> ReplayBuffer:
     """Return an empty replay for so many transitions."""
-    replay = RingReplay(SPEC, capacity=transitions, num_heads=NUM_HEADS, discount=DISCOUNT)
+    replay = ReplayBuffer(SPEC, capacity=transitions, num_heads=NUM_HEADS, discount=DISCOUNT)
     if not compressed:
         replay._store = PlainFrames(len(replay._action))
     return replay
@@ -142,7 +142,7 @@ def make_env(game: str) -> Any:
     return FrameStackObservation(AtariPreprocessing(plain, frame_skip=4), STACK, padding_type="reset")
 
 
-def play(env: Any, replays: Sequence[RingReplay], steps: Iterable[int], seed: int) -> list[Seconds]:
+def play(env: Any, replays: Sequence[ReplayBuffer], steps: Iterable[int], seed: int) -> list[Seconds]:
     """Store steps of random play in every replay, and return each one's processor time for every step, in seconds."""
     rng = np.random.default_rng(seed)
     env.action_space.seed(seed)
@@ -165,7 +165,7 @@ def play(env: Any, replays: Sequence[RingReplay], steps: Iterable[int], seed: in
     return seconds
 
 
-def draw(replays: Sequence[RingReplay], rounds: Iterable[int], batches: int, seed: int) -> list[Seconds]:
+def draw(replays: Sequence[ReplayBuffer], rounds: Iterable[int], batches: int, seed: int) -> list[Seconds]:
     """Draw batches from every replay in turn, and return each one's processor time for every batch, in seconds."""
     rngs = [np.random.default_rng(seed) for _ in replays]
     seconds: list[Seconds] = [array("d") for _ in replays]

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bootdqn.report.acting import MEASURES
-from bootdqn.runs.directory import RunFolder, find_runs
+from bootdqn.runs.directory import RunDirectory, find_runs
 
 KEPT = Path(__file__).parent / "acting/deep-sea.json"
 STRATEGIES, SIZE, SEEDS = ("gain", "evoi:reduce=sum"), 30, range(5, 15)
@@ -32,7 +32,7 @@ class Kept:
     """By measure, in the window of training that ends after each of these steps."""
 
 
-def kept(folder: RunFolder) -> Kept | None:
+def kept(folder: RunDirectory) -> Kept | None:
     """Return what is kept of a run; None of one that is not asked for, or not finished."""
     config, summary = folder.read_config(), folder.read_summary() or {}
     asked = config["strategy"] in STRATEGIES and config["size"] == SIZE and config["seed"] in SEEDS

@@ -42,7 +42,7 @@ from bootdqn.report.runs import Run, read_runs
 from bootdqn.report.statistics import said_chance
 from bootdqn.report.tables import Table
 from bootdqn.report.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.display import duration
 
 RESULTS = Path(__file__).parent
@@ -111,7 +111,7 @@ def courses(folder: str) -> list[Course]:
     ]
 
 
-class Drawing(NamedTuple):
+class ReplaySampling(NamedTuple):
     """A figure of a page."""
 
     draw: Callable[[str], Figure]
@@ -132,51 +132,51 @@ class Drawing(NamedTuple):
 
 
 FIGURES = {
-    ("deep-sea", "figure"): Drawing.of_episodes(
+    ("deep-sea", "figure"): ReplaySampling.of_episodes(
         "Episodes to solve DeepSea against the size of the grid, the paper's study"
     ),
-    ("deep-sea-small", "figure"): Drawing.of_episodes(
+    ("deep-sea-small", "figure"): ReplaySampling.of_episodes(
         "Episodes to solve DeepSea against the size of the grid, five seeds of six strategies"
     ),
-    ("deep-sea-ablation", "figure"): Drawing.of_rows(
+    ("deep-sea-ablation", "figure"): ReplaySampling.of_rows(
         "Episodes to solve DeepSea with priors, prioritised replay and votes, a row each"
     ),
-    ("deep-sea-sensitivity", "figure"): Drawing.of_rows(
+    ("deep-sea-sensitivity", "figure"): ReplaySampling.of_rows(
         "Episodes to solve DeepSea under other choices than ours or the paper's, a row each"
     ),
-    ("deep-sea-frontier", "figure"): Drawing(
+    ("deep-sea-frontier", "figure"): ReplaySampling(
         lambda name: frontiers(deep_sea_results(name)),
         "Episodes to solve DeepSea up to N = 50, a panel for each strategy",
         FRONTIERS_CAPTION,
     ),
-    ("acting", "figure"): Drawing(
+    ("acting", "figure"): ReplaySampling(
         lambda name: acting(courses(name)),
         "Gain and EVOI at N = 30 against steps: heads overruled, the EVOI of actions, and the disagreement of heads",
         ACTING_CAPTION,
     ),
-    ("atari", "figure"): Drawing(
+    ("atari", "figure"): ReplaySampling(
         lambda name: learning_figure(name, "Freeway"),
         "Scores on Freeway against frames",
         "Freeway, EVOI, K = 10, one seed: each episode of training, each evaluation by vote, and random play.",
     ),
-    ("atari-alien", "figure"): Drawing(
+    ("atari-alien", "figure"): ReplaySampling(
         lambda name: scores(said_once(with_paper_heads(atari_runs(name)))[0]),
         "Scores of BootDQN and EVOI on Alien against frames",
         "Alien, K = 10, one seed: evaluations by vote. Random play is as the paper has it, and its own maximal "
         "scores, after two thousand times as many frames, are told at the top.",
     ),
-    ("atari-alien-longer", "figure"): Drawing(
+    ("atari-alien-longer", "figure"): ReplaySampling(
         lambda name: scores(said_once(with_paper_heads(atari_runs(name)))[0]),
         "Scores of BootDQN and EVOI on Alien against frames, in longer runs",
         "Alien, K = 10, one seed, in bf16: evaluations by vote, ten episodes each. Random play is as the paper has it, "
         "and its own maximal scores, after hundreds of times as many frames, are told at the top.",
     ),
-    ("atari-alien-longer", "acting-figure"): Drawing(
+    ("atari-alien-longer", "acting-figure"): ReplaySampling(
         lambda name: acting(said_once(courses_by_task(runs_in(name))["Alien"])[0]),
         "BootDQN and EVOI on Alien against steps: heads overruled, the EVOI of actions, and the disagreement of heads",
         ACTING_CAPTION,
     ),
-    ("atari-alien", "heads-figure"): Drawing(
+    ("atari-alien", "heads-figure"): ReplaySampling(
         lambda name: heads(said_once(atari_runs(name))[0]),
         "Scores of EVOI on Alien against frames, for each number of heads",
         "Alien, EVOI: evaluations by vote for each number of heads, one seed of each, and random play as the paper "
@@ -326,7 +326,7 @@ def learned(folder: str) -> Table:
 
 
 def _returns_before_and_after_learning(path: Path) -> tuple[list[float], list[float]]:
-    run = RunFolder(path)
+    run = RunDirectory(path)
     starts = run.read_config()["learning_starts"]
     episodes = list(run.read_metrics("episode"))
     before = [record["return"] for record in episodes if record["step"] <= starts]
@@ -336,7 +336,7 @@ def _returns_before_and_after_learning(path: Path) -> tuple[list[float], list[fl
 def learning_figure(folder: str, name: str) -> Figure:
     """Draw the run `name` from its first frame to its last."""
     played = next(run for run in atari_runs(folder) if run.name == name)
-    run = RunFolder(RESULTS / folder / name)
+    run = RunDirectory(RESULTS / folder / name)
     config = run.read_config()
     skip = config["frame_skip"]
     episodes = [Episode(skip * record["step"], record["return"]) for record in run.read_metrics("episode")]

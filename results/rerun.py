@@ -19,16 +19,16 @@ if __name__ == "__main__" and platform.machine() == "x86_64":
     os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")  # it is read once, when NumPy and SciPy are first imported
 
 from bootdqn.config.train import from_flat
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
 
 RESULTS = Path(__file__).parent
 COMPARED = ("episodes", "steps", "solved_at", "solved_at_strict")
 
 
-def shortest(folder: Path, number: int) -> list[RunFolder]:
+def shortest(folder: Path, number: int) -> list[RunDirectory]:
     """Return the finished runs below `folder` that took the fewest steps."""
-    runs = [RunFolder(path.parent) for path in sorted(folder.rglob("summary.json"))]
+    runs = [RunDirectory(path.parent) for path in sorted(folder.rglob("summary.json"))]
     return sorted(runs, key=lambda one: json.loads(one.summary.read_text(encoding="utf-8"))["steps"])[:number]
 
 

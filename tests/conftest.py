@@ -33,13 +33,13 @@ def sized(request):
 
 
 @pytest.fixture
-def own_code(tmp_path, monkeypatch):
+def user_code(tmp_path, monkeypatch):
     """Code of a user's own in the current directory, which is a temporary one; all is forgotten at the end."""
-    from reference.own_code import OwnCode
+    from reference.user_code import UserCode
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    code = OwnCode(tmp_path)
+    code = UserCode(tmp_path)
     yield code
     code.forget()
 

@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from reference.user_code import STRATEGY
 
 import bootdqn
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.envs.deep_sea import DeepSea
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.weights import load_ensemble
-from reference.own_code import STRATEGY
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
 
@@ -34,7 +34,7 @@ def test_importing_the_package_does_not_import_pytorch():
 def test_training_gives_the_bytes_that_the_command_line_gives(folder, tmp_path):
     flags = "--size 3 --max-episodes 60 --num-heads 4 --seed 2 --quiet --run-dir"
     assert run_command_line(["train", "deep-sea", *flags.split(), str(tmp_path / "run")]) == 0
-    ours, theirs = RunFolder(folder), RunFolder(tmp_path / "run")
+    ours, theirs = RunDirectory(folder), RunDirectory(tmp_path / "run")
     for file in ("config", "metrics", "weights"):
         assert getattr(ours, file).read_bytes() == getattr(theirs, file).read_bytes()
 
@@ -43,7 +43,7 @@ def test_settings_may_be_objects_and_numbers_of_numpy(folder):
     natural = {"size": np.int64(3), "max_episodes": np.uint16(60), "num_heads": np.int32(4), "seed": np.array(2)}
     natural |= {"discount": np.float64(0.99), "hidden_sizes": np.array([50, 50]), "double_q": np.True_}
     natural |= {"strategy": bootdqn.Evoi(reduce="sum")}
-    assert bootdqn.train({"environment": "deep-sea"} | natural, folder) == RunFolder(folder).read_summary()
+    assert bootdqn.train({"environment": "deep-sea"} | natural, folder) == RunDirectory(folder).read_summary()
 
 
 def flat_of(settings):
@@ -76,12 +76,12 @@ def test_options_of_an_environment_may_be_a_mapping():
         bootdqn.train({"environment": "gym", "env_id": "FrozenLake-v1", "env_options": {"a": {"b": 1}}}, "nowhere")
 
 
-def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(own_code):
-    own_code.write("my_strategy", STRATEGY)
-    mine = own_code.load_strategy("my_strategy.Mine")
+def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(user_code):
+    user_code.write("my_strategy", STRATEGY)
+    mine = user_code.load_strategy("my_strategy.Mine")
     flat = flat_of({"environment": "deep-sea", "strategy": mine(scale=2.0)})
     assert (flat["strategy"], flat["strategy_from"]) == ("mine:scale=2.0", "my_strategy.Mine")
-    own_code.forget()
+    user_code.forget()
     with pytest.raises(ValueError, match=r"Mine is not known yet: write @bootdqn.register_strategy above it"):
         bootdqn.train({"environment": "deep-sea", "strategy": mine()}, "nowhere")
     for wrong in (mine, 3, None):
@@ -90,18 +90,18 @@ def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(own_code)
 
 
 def test_a_finished_run_is_left_alone(folder):
-    before = RunFolder(folder).metrics.stat().st_mtime_ns
-    assert bootdqn.train(SETTINGS, str(folder)) == RunFolder(folder).read_summary()
-    assert RunFolder(folder).metrics.stat().st_mtime_ns == before
+    before = RunDirectory(folder).metrics.stat().st_mtime_ns
+    assert bootdqn.train(SETTINGS, str(folder)) == RunDirectory(folder).read_summary()
+    assert RunDirectory(folder).metrics.stat().st_mtime_ns == before
 
 
 def test_loaded_q_values_are_those_of_the_networks_one_head_at_a_time(folder):
     import safetensors.torch
 
     trained = bootdqn.load_run(str(folder))
-    weights = safetensors.torch.load_file(RunFolder(folder).weights)
-    assert trained.config == RunFolder(folder).read_config()
-    assert trained.step == RunFolder(folder).read_summary()["steps"]
+    weights = safetensors.torch.load_file(RunDirectory(folder).weights)
+    assert trained.config == RunDirectory(folder).read_config()
+    assert trained.step == RunDirectory(folder).read_summary()["steps"]
     assert sum(value.numel() for value in weights.values()) == 4 * (9 * 50 + 50 + 50 * 50 + 50 + 50 * 2 + 2)
     q = trained.q_values(np.arange(9))
     assert q.shape == (9, 4, 2)
@@ -161,7 +161,7 @@ def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys,
     monkeypatch.setattr(
         "bootdqn.runs.weights.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
     )
-    file = RunFolder(with_snapshots).snapshots / "step-000000000060.safetensors"
+    file = RunDirectory(with_snapshots).snapshots / "step-000000000060.safetensors"
     bootdqn.evaluate_run(with_snapshots, step=60, episodes=1)
     for checkpoint in ("60", str(file)):
         command = ["evaluate", str(with_snapshots), "--checkpoint", checkpoint, "--episodes", "1"]
@@ -208,13 +208,13 @@ def test_nothing_to_play_is_a_mistake(folder):
             bootdqn.evaluate_run(folder, **{name: nothing})
 
 
-def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(folder, own_code):
+def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(folder, user_code):
     with pytest.raises(UsageError, match=r"holds another configuration .*; choose another folder$"):
         bootdqn.train(SETTINGS | {"seed": 3}, folder)
-    own_code.write("my_strategy", STRATEGY)
-    own_code.load_strategy("my_strategy.Mine")
+    user_code.write("my_strategy", STRATEGY)
+    user_code.load_strategy("my_strategy.Mine")
     bootdqn.train(SETTINGS | {"max_episodes": 1, "strategy": "mine"}, "run")
-    own_code.forget()
+    user_code.forget()
     with pytest.raises(
         UsageError, match="in Python import and register it first, on the command line add --strategy-from"
     ):
@@ -247,7 +247,7 @@ for seed in range(2):
     assert "KeyboardInterrupt" in ended.stderr
     assert ended.returncode != 0
     assert not (tmp_path / "1").exists()
-    assert RunFolder(tmp_path / "0").read_summary()["status"] == "interrupted"
+    assert RunDirectory(tmp_path / "0").read_summary()["status"] == "interrupted"
     assert bootdqn.train(settings | {"seed": 0}, tmp_path / "0")["status"] == "finished"
 
 
@@ -262,15 +262,15 @@ def test_what_goes_wrong_and_does_not_end_the_run_is_a_warning(tmp_path, monkeyp
         bootdqn.train(SETTINGS | {"max_episodes": 2, "precision": "bf16"}, tmp_path / "run")
 
 
-def test_a_strategy_of_a_script_is_warned_about_before_it_cannot_be_found_again(own_code, tmp_path, capsys):
-    own_code.write("my_strategy", STRATEGY)
-    mine = own_code.load_strategy("my_strategy.Mine")
-    own_code.forget()
+def test_a_strategy_of_a_script_is_warned_about_before_it_cannot_be_found_again(user_code, tmp_path, capsys):
+    user_code.write("my_strategy", STRATEGY)
+    mine = user_code.load_strategy("my_strategy.Mine")
+    user_code.forget()
     bootdqn.register_strategy(mine, "__main__.Mine")
     with pytest.warns(UserWarning, match=r"__main__.Mine is a class of a script.* module \(a file of its own\)"):
         bootdqn.train(SETTINGS | {"max_episodes": 2, "strategy": "mine"}, tmp_path / "run")
     assert bootdqn.load_run(tmp_path / "run").config["strategy_from"] == "__main__.Mine"
-    own_code.forget()
+    user_code.forget()
     assert run_command_line(["inspect", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
     assert "__main__.Mine is a class of a script" in told

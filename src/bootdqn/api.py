@@ -54,14 +54,14 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
     """
     from bootdqn.config.train import SavingConfig, from_flat
     from bootdqn.training.run import run
-    from bootdqn.training.trainer import Voice
+    from bootdqn.training.trainer import RunCallbacks
 
     _check_settings(settings, run_dir)
     config = from_flat(_as_written(settings))
     if advice := script_advice(config.actor.strategy_from or ""):
         warnings.warn(advice, stacklevel=2)
     saving = SavingConfig(keep_checkpoint=keep_checkpoint)
-    outcome = run(config, run_dir, Voice(warn=partial(warnings.warn, stacklevel=2)), saving=saving)
+    outcome = run(config, run_dir, RunCallbacks(warn=partial(warnings.warn, stacklevel=2)), saving=saving)
     if outcome.summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if outcome.exit_code:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bootdqn.agent.compiled_learner import TabularLearner
+from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.agent.factory import make_learner
 from bootdqn.agent.learner import AutogradLearner
@@ -32,7 +32,7 @@ def build(kind, hidden_sizes, spec, *, engine, device="cpu"):
 @pytest.mark.parametrize("engine", ["auto", "fused"])
 def test_the_kernel_learns_what_it_supports(engine):
     ensemble, learner = build(*SUPPORTED, engine=engine)
-    assert type(learner) is TabularLearner
+    assert type(learner) is CompiledLearner
     assert learner.online is ensemble
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot
 
-from bootdqn.agent.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, draw_parameters
+from bootdqn.agent.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, sample_parameters
 from bootdqn.agent.torsos import Flat
 from reference.threads import torch_threads
 
@@ -16,7 +16,7 @@ sizes = pytest.mark.parametrize(("num_heads", "inputs", "outputs", "batch"), SIZ
 
 
 def drawn(layer, seed=0):
-    draw_parameters(layer, np.random.default_rng(seed))
+    sample_parameters(layer, np.random.default_rng(seed))
     return layer.double()  # so that a tolerance means the formula, not the rounding
 
 
@@ -97,7 +97,7 @@ def heads_of(layer):
 @sizes
 def test_a_table_of_one_layer_is_a_linear_layer_on_one_hot_vectors_bit_for_bit(num_heads, inputs, outputs, batch):
     table = OneHotTable(inputs, outputs)
-    draw_parameters(table, np.random.default_rng(num_heads))
+    sample_parameters(table, np.random.default_rng(num_heads))
     index = torch.from_numpy(np.random.default_rng(5).integers(0, inputs, batch))
     vectors = one_hot(index, inputs).to(torch.float32)
     assert table(index).shape == (batch, outputs)
@@ -111,7 +111,7 @@ def test_a_table_of_one_layer_is_a_linear_layer_on_one_hot_vectors_bit_for_bit(n
     ids=["one table", "one head", "seven heads"],
 )
 def test_gradients_of_a_table_add_up_in_the_order_of_the_batch_with_any_number_of_threads(table, rows):
-    draw_parameters(table, np.random.default_rng(0))
+    sample_parameters(table, np.random.default_rng(0))
     index = torch.from_numpy(np.random.default_rng(5).integers(0, 20, 512))
     slopes = torch.randn(table(index).shape, generator=torch.Generator().manual_seed(0))
     expected = torch.zeros_like(table.weight)
@@ -158,7 +158,7 @@ def test_an_observation_that_is_one_number_becomes_a_vector_of_one():
 def test_gradients_by_head_are_those_of_one_backward_pass_and_are_never_mixed_with_anothers(monkeypatch):
     monkeypatch.setattr("bootdqn.agent.layers.LARGE", 1)
     layer, rng = BatchedLinear(3, 4, 2), np.random.default_rng(0)
-    draw_parameters(layer, rng)
+    sample_parameters(layer, rng)
     x, y = (torch.from_numpy(rng.normal(size=(3, 5, 4)).astype(np.float32)) for _ in range(2))
     assert not layer.has_weight_gradients
     layer.forward_pair(x, y)[0].square().sum().backward()

@@ -12,7 +12,7 @@ from bootdqn.common.errors import TrainingError
 from bootdqn.config.train import DEEP_SEA, to_flat
 from bootdqn.training.evaluation import Assessment, Evaluation
 from reference.documents import ROOT
-from reference.run_folders import write_deep_sea
+from reference.run_directories import write_deep_sea
 
 TRAIN = ["train", "deep-sea"]
 

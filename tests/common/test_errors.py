@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bootdqn.common import errors
-from bootdqn.common.errors import NotWrittenError, TrainingError, blamed_on, check_writable, raised_in
+from bootdqn.common.errors import TrainingError, WriteError, blamed_on, check_writable, raised_in
 from bootdqn.common.files import CONFIG, read_json_object
 
 
@@ -67,8 +67,8 @@ def test_a_place_that_cannot_be_written_is_named_with_its_flag(tmp_path, monkeyp
     (tmp_path / "file").write_text("")
     check_writable(tmp_path / "new/run", "--run-dir")
     check_writable(tmp_path / "file", "--json")
-    with pytest.raises(NotWrittenError, match=r"--run-dir .*file/run cannot be written: .*file is not a directory"):
+    with pytest.raises(WriteError, match=r"--run-dir .*file/run cannot be written: .*file is not a directory"):
         check_writable(tmp_path / "file/run", "--run-dir")
     monkeypatch.setattr("os.access", lambda path, _: path != tmp_path)  # root may write where nobody else may
-    with pytest.raises(NotWrittenError, match=f"--out .*run cannot be written: {tmp_path} is read-only"):
+    with pytest.raises(WriteError, match=f"--out .*run cannot be written: {tmp_path} is read-only"):
         check_writable(tmp_path / "new/run", "--out")

@@ -7,7 +7,7 @@ import pytest
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import write_json_atomically, write_text_atomically
-from bootdqn.runs.directory import RunFolder, find_runs
+from bootdqn.runs.directory import RunDirectory, find_runs
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -38,14 +38,14 @@ def test_two_writers_of_one_file_do_not_meet(tmp_path, monkeypatch):
 
 
 def test_a_half_written_last_line_is_passed_over(tmp_path):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.metrics.write_text('{"kind": "episode", "n": 1}\n{"kind": "update"}\n{"kind": "epi')
     assert list(folder.read_metrics("episode")) == [{"kind": "episode", "n": 1}]
     assert len(list(folder.read_metrics())) == 2
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.metrics.write_text('{"kind": "episode"}\nrubbish\n{"kind": "episode"}\n')
     with pytest.raises(DamagedFileError, match="line 2"):
         list(folder.read_metrics())
@@ -53,7 +53,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path):
 
 @pytest.mark.parametrize("content", ["", "[1, 2]", "{", "\x00\x01", "[" * 100_000])
 def test_a_damaged_configuration_is_a_typed_error(tmp_path, content):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.config.write_text(content)
     with pytest.raises(DamagedFileError, match=r"config\.json"):
         folder.read_config()

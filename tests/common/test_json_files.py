@@ -8,7 +8,7 @@ import pytest
 from bootdqn.common import files
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import CHECKPOINT, CONFIG, MAX_DEPTH, MAX_NUMBER, RECORD, parse_json_object
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 
 
 def nested(depth):
@@ -68,7 +68,7 @@ def test_what_is_no_object_is_refused(content):
      ("recent_return", []), ("error", {})],
 )  # fmt: skip
 def test_an_entry_of_a_summary_has_its_type(tmp_path, name, value):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.summary.write_text(json.dumps({"status": "finished", name: value}))
     with pytest.raises(DamagedFileError, match=rf"summary\.json: {name} is "):
         folder.read_summary()
@@ -78,14 +78,14 @@ def test_an_entry_of_a_summary_has_its_type(tmp_path, name, value):
     ("name", "value"), [("hidden_sizes", [[1]]), ("env_options", {"a": 1}), ("strategy", [{}]), ("environment", [])]
 )
 def test_a_setting_is_a_value_or_a_list_of_values(tmp_path, name, value):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.config.write_text(json.dumps({name: value}))
     with pytest.raises(DamagedFileError, match=rf"config\.json: {name} is .*, which no setting is"):
         folder.read_config()
 
 
 def test_a_file_larger_than_its_kind_is_not_read(tmp_path):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.config.write_text("{}")
     os.truncate(folder.config, 2**36)
     with pytest.raises(
@@ -95,7 +95,7 @@ def test_a_file_larger_than_its_kind_is_not_read(tmp_path):
 
 
 def test_a_file_without_an_end_of_line_is_not_read_whole(tmp_path):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.metrics.write_text('{"kind": "episode"}\n')
     os.truncate(folder.metrics, 2**36)
     records = folder.read_metrics()
@@ -116,7 +116,7 @@ KINDS = {
 
 @pytest.mark.parametrize(("kind", "make"), KINDS.items(), ids=KINDS)
 def test_what_is_no_file_is_named_and_not_opened(tmp_path, kind, make):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     reads = {
         folder.config: folder.read_config,
         folder.summary: folder.read_summary,

@@ -9,20 +9,20 @@ from reference.documents import ROOT, blocks, commands
 PAGE = ROOT / "docs/adding-a-strategy.md"
 
 
-def test_every_block_of_the_page_runs_in_its_order(own_code, monkeypatch):
+def test_every_block_of_the_page_runs_in_its_order(user_code, monkeypatch):
     """Files are written, modules of them imported, tests of them called, commands run."""
-    monkeypatch.syspath_prepend(own_code.folder)
+    monkeypatch.syspath_prepend(user_code.folder)
     ran = []
     for block in blocks(PAGE):
         if block.language == "sh":
             for command in commands(block):
-                own_code.forget()
-                sys.path.insert(0, str(own_code.folder))
+                user_code.forget()
+                sys.path.insert(0, str(user_code.folder))
                 assert run_command_line(command) == 0, command
                 ran.append(command[0])
             continue
         assert block.file, "a block of code has a name"
-        (own_code.folder / block.file).write_text(block.text)
+        (user_code.folder / block.file).write_text(block.text)
         if block.language == "python":
             scope = {"__name__": block.file.removesuffix(".py")}
             exec(compile(block.text, block.file, "exec"), scope)

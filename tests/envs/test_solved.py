@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.envs.deep_sea import SolvedRule, told_solved
+from bootdqn.envs.deep_sea import SolvedRule, describe_solved
 
 
 def solved_by_the_book(bad: list[bool], minimum_good: int) -> int | None:
@@ -70,4 +70,4 @@ def test_the_running_regret_is_the_fraction_of_bad_episodes():
     ],
 )
 def test_both_readings_are_told_where_they_differ(solved_at, strict, told):
-    assert told_solved(solved_at, strict, "not solved yet") == told
+    assert describe_solved(solved_at, strict, "not solved yet") == told

@@ -36,8 +36,8 @@ def test_the_commands_of_the_readme_run(folder):
     assert origins == {"greedy": {None}, "evoi:reduce=sum": {None}, "hopeful": mine, "hopeful:hope=1.0": mine}
 
 
-def test_without_hope_it_is_bootdqn_to_the_byte(folder, own_code):
-    own_code.load_strategy("my_strategy.Hopeful")
+def test_without_hope_it_is_bootdqn_to_the_byte(folder, user_code):
+    user_code.load_strategy("my_strategy.Hopeful")
     small = ["train", "deep-sea", "--size", "4", "--num-heads", "4", "--max-episodes", "40", "--quiet"]
     for strategy in ("greedy", "hopeful:hope=0"):
         assert run_command_line([*small, "--strategy", strategy, "--run-dir", strategy]) == 0
@@ -46,10 +46,10 @@ def test_without_hope_it_is_bootdqn_to_the_byte(folder, own_code):
 
 
 @pytest.mark.usefixtures("folder")
-def test_with_all_hope_an_action_is_worth_what_its_best_head_thinks(own_code):
+def test_with_all_hope_an_action_is_worth_what_its_best_head_thinks(user_code):
     from hypothesis import given
 
-    hopeful = own_code.load_strategy("my_strategy.Hopeful")
+    hopeful = user_code.load_strategy("my_strategy.Hopeful")
 
     @given(exact_q_with_heads())
     def check(q_and_heads):
@@ -61,8 +61,8 @@ def test_with_all_hope_an_action_is_worth_what_its_best_head_thinks(own_code):
     check()
 
 
-def test_hope_is_a_share(own_code, folder):
-    hopeful = own_code.load_strategy("my_strategy.Hopeful")
+def test_hope_is_a_share(user_code, folder):
+    hopeful = user_code.load_strategy("my_strategy.Hopeful")
     assert folder
     for bad in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match="hope must be in"):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from bootdqn import Gain, Strategy, format_strategy, of_head, parse_strategy, register_strategy
 from bootdqn.common.errors import UsageError
-from bootdqn.common.user_code import CodeNotImportedError
+from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.exploration.registry import known, parse_strategy_from, registered_name, registered_origins
 from bootdqn.exploration.strategies import STRATEGIES
 
-pytestmark = pytest.mark.usefixtures("own_code")
+pytestmark = pytest.mark.usefixtures("user_code")
 HERE = __name__
 
 
@@ -251,22 +251,22 @@ def test_a_script_has_one_name_in_every_process():
     assert registered_origins() == ("__main__.Mine",)
 
 
-def test_a_strategy_of_a_script_that_ended_is_not_asked_for_by_a_flag_that_cannot_work(own_code):
-    own_code.forget()
+def test_a_strategy_of_a_script_that_ended_is_not_asked_for_by_a_flag_that_cannot_work(user_code):
+    user_code.forget()
     advice = r"__main__.Mine is a class of a script or notebook.*define it in a module \(a file of its own\)"
     with pytest.raises(ValueError, match=advice) as caught:
         parse_strategy_from("mine", "__main__.Mine")
-    assert not isinstance(caught.value, CodeNotImportedError)
+    assert not isinstance(caught.value, UserCodeNotImportedError)
     assert "--strategy-from" not in str(caught.value)
     with pytest.raises(UsageError, match=advice):
-        own_code.load_strategy("__main__.Mine")
+        user_code.load_strategy("__main__.Mine")
 
 
 def test_a_claim_that_is_not_true_is_refused():
     register_strategy(Every)
     with pytest.raises(ValueError, match=r"--strategy gain is not --strategy-from .*Every, whose name is every"):
         parse_strategy_from("gain", f"{HERE}.Every")
-    with pytest.raises(CodeNotImportedError, match=r"add --strategy-from other.Every$"):
+    with pytest.raises(UserCodeNotImportedError, match=r"add --strategy-from other.Every$"):
         parse_strategy_from("every", "other.Every")
     for bad in ("every", "x; rm -rf .Every", "../x.Every", "x.Every\n", ".Every", ""):
         with pytest.raises(ValueError, match=r"--strategy-from must be MODULE.CLASS"):
@@ -287,15 +287,15 @@ def test_a_claim_that_is_not_true_is_refused():
         ("import sys; sys.exit(3)", "mod.Mine", "cannot be imported: SystemExit: 3"),
     ],
 )
-def test_a_module_that_gives_none_is_told_why(own_code, text, origin, message):
+def test_a_module_that_gives_none_is_told_why(user_code, text, origin, message):
     if text is not None:
-        own_code.write("mod", text)
+        user_code.write("mod", text)
     with pytest.raises(UsageError, match=message):
-        own_code.load_strategy(origin)
+        user_code.load_strategy(origin)
 
 
-def test_the_current_directory_takes_no_other_modules_place(own_code):
-    own_code.write("math", "Mine = 1")
+def test_the_current_directory_takes_no_other_modules_place(user_code):
+    user_code.write("math", "Mine = 1")
     with pytest.raises(UsageError, match=r"math .* has no 'Mine'"):
-        own_code.load_strategy("math.Mine")
+        user_code.load_strategy("math.Mine")
     assert math.pi > 3

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bootdqn.cli.main import parse
 from bootdqn.config.train import resolve
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import finished_summary
 
 ROOT = Path(__file__).parents[2]
@@ -33,4 +33,4 @@ def test_the_loop_on_the_page_is_what_made_the_runs(monkeypatch):
     commands = [parse(line.split()) for line in told.stdout.splitlines()]
     assert {command.run_dir.name for command in commands} == {path.name for path in Path("results/two-paths").iterdir()}
     for command in commands:
-        assert finished_summary(RunFolder(command.run_dir), resolve(command.config)) is not None
+        assert finished_summary(RunDirectory(command.run_dir), resolve(command.config)) is not None

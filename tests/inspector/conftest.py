@@ -52,6 +52,6 @@ class Opposed(bootdqn.Strategy):
 
 
 @pytest.fixture
-def own_strategies(own_code):  # noqa: ARG001 - it forgets them
+def own_strategies(user_code):  # noqa: ARG001 - it forgets them
     for strategy in (Barred, Opposed):
         bootdqn.register_strategy(strategy)

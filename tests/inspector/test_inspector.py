@@ -14,7 +14,7 @@ from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.inspector.inspect import inspect_run
 from bootdqn.inspector.maps import deep_sea_maps
 from bootdqn.inspector.recording import Player
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from reference.browser import data_of, opened
 from reference.faults import WALK, Walk, disturbed, train
 from reference.threads import torch_threads
@@ -189,7 +189,7 @@ def test_a_strategy_that_raises_is_told_in_a_line(walk, monkeypatch, capsys):
 def test_a_snapshot_can_be_inspected_before_the_weights_are_saved(deep_sea, tmp_path):
     under_way = tmp_path / "run"
     shutil.copytree(deep_sea, under_way)
-    RunFolder(under_way).weights.unlink()
-    (RunFolder(under_way).snapshots / "step-old.safetensors").write_bytes(b"not one of ours")
+    RunDirectory(under_way).weights.unlink()
+    (RunDirectory(under_way).snapshots / "step-old.safetensors").write_bytes(b"not one of ours")
     inspect_run(under_way, tmp_path / "page.html", checkpoint="200")
     assert [one["step"] for one in data_of(tmp_path / "page.html")["maps"]] == [100, 200, 400]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bootdqn.agent.compiled_learner import TabularLearner
+from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.agent.learner import AutogradLearner
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
@@ -43,7 +43,7 @@ class Kind:
 
 
 KINDS = {
-    "tabular": Kind(TabularLearner, "independent", discrete=True),
+    "tabular": Kind(CompiledLearner, "independent", discrete=True),
     "independent-discrete": Kind(AutogradLearner, "independent", discrete=True),
     "independent-box": Kind(AutogradLearner, "independent", discrete=False),
     "shared-discrete": Kind(AutogradLearner, "shared", discrete=True),

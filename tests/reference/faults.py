@@ -12,7 +12,7 @@ from bootdqn.cli.main import run_command_line
 from bootdqn.common.tensor_files import read_tensors
 from bootdqn.config.train import SavingConfig, from_flat
 from bootdqn.runs.checkpoint import Checkpoints
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training import trainer as session
 from bootdqn.training.run import run
 
@@ -103,7 +103,7 @@ def train_by_command(settings, path, *more):
 
 def results(path):
     """Return all that a finished run found out."""
-    folder = RunFolder(path)
+    folder = RunDirectory(path)
     assert folder.read_summary()["status"] == "finished"
     kept = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.snapshots.glob("*"))}
     return folder.read_summary()["state_sha256"], folder.metrics.read_text(), folder.weights.read_bytes(), kept
@@ -111,7 +111,7 @@ def results(path):
 
 def assert_good_checkpoint(path, step):
     """The newest checkpoint is that of `step`, whole and finite, and nobody is at work in the folder."""
-    folder = RunFolder(path)
+    folder = RunDirectory(path)
     newest = max(folder.checkpoints.glob("step-*"))
     assert newest.name == f"step-{step:012d}"
     loaded = Checkpoints(folder.checkpoints).load(pytest.fail)
@@ -126,14 +126,16 @@ def assert_good_checkpoint(path, step):
 
 def assert_failed(path, error, step):
     """The summary says why the run failed, after `step` steps."""
-    summary = RunFolder(path).read_summary()
+    summary = RunDirectory(path).read_summary()
     assert (summary["status"], summary["steps"]) == ("failed", step)
     assert f"(step {step:,})" in summary["error"]
     assert summary["error"] in str(error)
     kept = ", and summary.json the traceback" if "raised" in summary["error"] else ""
     assert str(error).endswith(f"; {path} keeps its last checkpoint{kept}")
     assert any("TrainingError" in line for line in summary["traceback"])
-    assert len(list(RunFolder(path).read_metrics("episode"))) == summary["episodes"], "what it came to is written down"
+    assert len(list(RunDirectory(path).read_metrics("episode"))) == summary["episodes"], (
+        "what it came to is written down"
+    )
 
 
 @contextmanager

@@ -28,7 +28,7 @@ class Transition:
 
 
 class NaiveReplay:
-    """The same calls as `RingReplay`, without sampling."""
+    """The same calls as `ReplayBuffer`, without sampling."""
 
     def __init__(self, capacity: int, num_envs: int, history: int = 0) -> None:
         self._room = capacity // num_envs

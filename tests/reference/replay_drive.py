@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bootdqn.common.specs import BoxSpec, DiscreteSpec
-from bootdqn.replay.buffer import RingReplay
+from bootdqn.replay.buffer import ReplayBuffer
 from reference.replay import NaiveReplay
 
 DISCOUNT = 0.97
@@ -32,8 +32,8 @@ class Drive:
 
     def __init__(self, spec=NUMBERS, *, capacity, num_envs=1, num_heads=3, n_step=1):
         shared = {"capacity": capacity, "num_heads": num_heads, "discount": DISCOUNT, "num_envs": num_envs}
-        self.ring = RingReplay(spec, **shared)
-        self.ahead = None if n_step is None else RingReplay(spec, **shared, n_step=n_step)
+        self.ring = ReplayBuffer(spec, **shared)
+        self.ahead = None if n_step is None else ReplayBuffer(spec, **shared, n_step=n_step)
         self.n_step = n_step
         self.stacked = isinstance(spec, BoxSpec) and spec.stacked
         self.naive = NaiveReplay(capacity, num_envs, spec.shape[0] - 1 if self.stacked else 0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bootdqn.common.specs import BoxSpec
-from bootdqn.replay.buffer import RingReplay
+from bootdqn.replay.buffer import ReplayBuffer
 from reference.replay_drive import DISCOUNT
 
 REAL = (84, 84)
@@ -37,7 +37,7 @@ def frames_of_all_kinds(rng):
 def test_every_kind_of_frame_is_kept_without_loss_however_it_lies_in_memory(arrange):
     rng = np.random.default_rng(0)
     frames = frames_of_all_kinds(rng)
-    ring = RingReplay(stacked(1), capacity=len(frames) - 1, num_heads=1, discount=DISCOUNT)
+    ring = ReplayBuffer(stacked(1), capacity=len(frames) - 1, num_heads=1, discount=DISCOUNT)
     ring.begin_episode(0, arrange(frames[0][None]))
     for step, frame in enumerate(frames[1:]):
         ring.add(0, 0, step, arrange(frame[None]), np.ones(1, bool), terminated=False, truncated=False)
@@ -52,7 +52,7 @@ def test_every_kind_of_frame_is_kept_without_loss_however_it_lies_in_memory(arra
 
 
 def filled(make_frame, *, stack=4, steps=100, capacity=100):
-    ring = RingReplay(stacked(stack), capacity=capacity, num_heads=1, discount=DISCOUNT)
+    ring = ReplayBuffer(stacked(stack), capacity=capacity, num_heads=1, discount=DISCOUNT)
     give(ring, make_frame, steps, stack)
     return ring
 
@@ -98,12 +98,12 @@ def test_memory_does_not_grow_once_the_ring_is_full_and_shrinks_with_its_frames(
 
 
 def test_memory_counts_the_masks():
-    few, many = (RingReplay(stacked(4), capacity=99, num_heads=heads, discount=DISCOUNT).nbytes for heads in (10, 30))
+    few, many = (ReplayBuffer(stacked(4), capacity=99, num_heads=heads, discount=DISCOUNT).nbytes for heads in (10, 30))
     assert many - few == 20 * 100
 
 
 def test_the_memory_expected_of_a_full_ring_does_not_wait_for_its_frames():
-    empty = RingReplay(stacked(4), capacity=100, num_heads=1, discount=DISCOUNT).expected_nbytes
+    empty = ReplayBuffer(stacked(4), capacity=100, num_heads=1, discount=DISCOUNT).expected_nbytes
     assert filled(noise()).expected_nbytes == filled(black).expected_nbytes == empty
     assert filled(black).nbytes < empty < filled(noise()).nbytes
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bootdqn.common.specs import LARGEST_STACK, BoxSpec
-from bootdqn.replay.buffer import RingReplay
+from bootdqn.replay.buffer import ReplayBuffer
 from reference.replay import NaiveReplay
 from reference.replay_drive import DISCOUNT, ENDS, Drive
 
@@ -174,7 +174,7 @@ class Flicker(gymnasium.Env):
 
 def test_stacks_are_rebuilt_as_gymnasium_makes_them():
     env = FrameStackObservation(TimeLimit(Flicker(), 8), 3, padding_type="reset")
-    ring = RingReplay(stacked(3, (5, 4)), capacity=60, num_heads=1, discount=DISCOUNT)
+    ring = ReplayBuffer(stacked(3, (5, 4)), capacity=60, num_heads=1, discount=DISCOUNT)
     naive = NaiveReplay(60, 1, history=2)
     ended, seed = True, 0
     for step in range(300):
@@ -248,7 +248,7 @@ def test_one_environment_does_not_push_out_the_transitions_of_another():
 
 def test_images_that_are_not_stacks_are_kept_whole():
     rng = np.random.default_rng(0)
-    ring = RingReplay(BoxSpec((4, 5, 5), np.dtype(np.uint8)), capacity=8, num_heads=1, discount=DISCOUNT)
+    ring = ReplayBuffer(BoxSpec((4, 5, 5), np.dtype(np.uint8)), capacity=8, num_heads=1, discount=DISCOUNT)
     seen = rng.integers(0, 256, (9, 4, 5, 5), np.uint8)
     ring.begin_episode(0, seen[0])
     for step in range(8):
@@ -328,10 +328,10 @@ def test_a_batch_may_be_written_to_without_changing_the_replay():
 )
 def test_stacks_of_anything_but_greyscale_images_of_bytes_are_refused(spec):
     with pytest.raises(ValueError, match=r"stacked uint8 images \(stack, height, width\)"):
-        RingReplay(spec, capacity=10, num_heads=1, discount=DISCOUNT)
+        ReplayBuffer(spec, capacity=10, num_heads=1, discount=DISCOUNT)
 
 
 @pytest.mark.parametrize("shape", [(), (0, 84, 84)])
 def test_stacks_of_nothing_are_refused(shape):
     with pytest.raises(ValueError, match=r"stacked uint8 images \(stack, height, width\)"):
-        RingReplay(BoxSpec(shape, np.dtype(np.uint8), stacked=True), capacity=10, num_heads=1, discount=DISCOUNT)
+        ReplayBuffer(BoxSpec(shape, np.dtype(np.uint8), stacked=True), capacity=10, num_heads=1, discount=DISCOUNT)

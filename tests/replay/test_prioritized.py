@@ -8,7 +8,7 @@ from scipy import stats
 
 from bootdqn.common.specs import DiscreteSpec
 from bootdqn.config.agent import ReplayConfig
-from bootdqn.replay.buffer import RingReplay
+from bootdqn.replay.buffer import ReplayBuffer
 from bootdqn.replay.prioritized import LEAST_ERROR, Priorities, SumTree, importance_weights
 
 
@@ -148,7 +148,7 @@ def test_weights_undo_the_drawing():
 
 
 def filled(alpha, steps, *, capacity=10, n_step=1):
-    ring = RingReplay(DiscreteSpec(1000), capacity=capacity, num_heads=2, discount=0.9, n_step=n_step, alpha=alpha)
+    ring = ReplayBuffer(DiscreteSpec(1000), capacity=capacity, num_heads=2, discount=0.9, n_step=n_step, alpha=alpha)
     ring.begin_episode(0, 0)
     for step in range(steps):
         ended = step % 7 == 6

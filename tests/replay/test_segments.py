@@ -32,7 +32,7 @@ def _small_segments():
 
 
 def make_ring(spec, capacity, num_envs):
-    return ring.RingReplay(spec, capacity=capacity, num_heads=2, discount=0.9, num_envs=num_envs)
+    return ring.ReplayBuffer(spec, capacity=capacity, num_heads=2, discount=0.9, num_envs=num_envs)
 
 
 class Play:

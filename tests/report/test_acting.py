@@ -13,9 +13,9 @@ from bootdqn.report.acting_figures import acting
 from bootdqn.report.figures import SO_FAR
 from bootdqn.report.report import write_report
 from bootdqn.report.runs import read_runs
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
-from reference.run_folders import DEFAULTS, write_atari, write_deep_sea, write_gym
+from reference.run_directories import DEFAULTS, write_atari, write_deep_sea, write_gym
 
 
 def update(step, overruled=0.5, evoi=0.25, disagreement=2.0):
@@ -45,7 +45,7 @@ def captions(root):
 def test_the_lines_of_a_run_are_its_records(tmp_path):
     small = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
     run(from_flat(small | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run")
-    records = list(RunFolder(tmp_path / "run").read_metrics("update"))
+    records = list(RunDirectory(tmp_path / "run").read_metrics("update"))
     assert len(records) == 6
     (found,) = courses(tmp_path).values()
     panels = acting(found).axes

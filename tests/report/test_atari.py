@@ -11,7 +11,7 @@ from bootdqn.report.atari import curve, equal_budget, improvements, in_common, m
 from bootdqn.report.atari_heads import runtime
 from bootdqn.report.report import write_report
 from bootdqn.report.runs import read_runs
-from reference.run_folders import DEFAULTS, write_atari
+from reference.run_directories import DEFAULTS, write_atari
 
 
 def read(root):

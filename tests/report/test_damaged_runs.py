@@ -6,14 +6,14 @@ import json
 import pytest
 
 from bootdqn.common import files
-from bootdqn.common.errors import DamagedFileError, NotWrittenError
+from bootdqn.common.errors import DamagedFileError, WriteError
 from bootdqn.config.variants import Variant
 from bootdqn.report.atari import read_played
 from bootdqn.report.deep_sea import read_results, regret_curves
 from bootdqn.report.report import write_report
 from bootdqn.report.runs import read_runs
-from bootdqn.runs.directory import RunFolder
-from reference.run_folders import DEFAULTS, write_atari, write_deep_sea, write_gym
+from bootdqn.runs.directory import RunDirectory
+from reference.run_directories import DEFAULTS, write_atari, write_deep_sea, write_gym
 
 
 def change(path, **values):
@@ -29,7 +29,7 @@ def read(root, reader):
 
 @pytest.mark.parametrize("line", [b"[]", b"3", b'"text"', b"null", b'{"kind": "\xff"}', b"[" * 100_000, b"{"])
 def test_a_line_that_is_no_object_in_utf_8_is_a_typed_error(tmp_path, line):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.metrics.write_bytes(b'{"kind": "episode"}\n' + line + b'\n{"kind": "episode"}\n')
     records = folder.read_metrics("episode")
     assert next(records) == {"kind": "episode"}
@@ -38,7 +38,7 @@ def test_a_line_that_is_no_object_in_utf_8_is_a_typed_error(tmp_path, line):
 
 
 def test_a_last_line_that_breaks_off_within_a_letter_is_passed_over(tmp_path):
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     folder.metrics.write_bytes(b'{"kind": "episode"}\n' + '{"kind": "ε'.encode()[:-1])
     assert list(folder.read_metrics()) == [{"kind": "episode"}]
 
@@ -153,7 +153,7 @@ def test_a_curve_that_cannot_be_read_is_listed(tmp_path):
 @pytest.mark.parametrize("block", [1, 7, 64, 2**16])
 def test_the_last_record_is_found_from_the_end(tmp_path, monkeypatch, block):
     monkeypatch.setattr(files, "BLOCK", block)
-    folder = RunFolder(tmp_path)
+    folder = RunDirectory(tmp_path)
     assert folder.last_metrics() is None
     for content, last, last_episode in (
         (b"", None, None),
@@ -178,7 +178,7 @@ def test_figures_and_tables_are_written_through_no_link(tmp_path, link):
         (elsewhere / name).write_text("mine")
     (runs / link).parent.mkdir(exist_ok=True)
     (runs / link).symlink_to(elsewhere)
-    with pytest.raises(NotWrittenError, match="cannot be written"):
+    with pytest.raises(WriteError, match="cannot be written"):
         write_report(runs, runs / "report.html", DEFAULTS)
     files = [file for file in elsewhere.rglob("*") if file.is_file()]
     assert len(files) == 4

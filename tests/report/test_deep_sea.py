@@ -16,7 +16,7 @@ from bootdqn.report.deep_sea import COLUMNS, Result, cells, read_results, summar
 from bootdqn.report.deep_sea_figures import drawing, episodes_to_solve, solved_fraction
 from bootdqn.report.figures import to_png, to_svg
 from bootdqn.report.runs import read_runs
-from reference.run_folders import DEFAULTS, write_deep_sea
+from reference.run_directories import DEFAULTS, write_deep_sea
 
 OLD_RESULTS = Path(__file__).parents[2] / "results/deep-sea-small"
 

@@ -13,7 +13,7 @@ from bootdqn.report.gym_runs import by_task, read_gym_runs, read_unfinished, tab
 from bootdqn.report.report import write_report
 from bootdqn.report.runs import read_runs
 from bootdqn.training.run import run
-from reference.run_folders import DEFAULTS, write_deep_sea, write_gym
+from reference.run_directories import DEFAULTS, write_deep_sea, write_gym
 
 LAKE = {"env_id": "FrozenLake-v1", "env_options": ["map_name=8x8"]}
 

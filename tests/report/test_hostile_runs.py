@@ -11,7 +11,7 @@ import pytest
 from bootdqn.common.text import MOST_IN_A_FIGURE
 from bootdqn.report.report import write_report
 from bootdqn.runs.directory import find_runs
-from reference.run_folders import DEFAULTS, write_atari, write_deep_sea, write_gym
+from reference.run_directories import DEFAULTS, write_atari, write_deep_sea, write_gym
 
 
 def nested(depth):

@@ -8,7 +8,7 @@ from bootdqn.config.variants import Variant
 from bootdqn.report import deep_sea_figures
 from bootdqn.report.figures import SO_FAR
 from bootdqn.report.report import write_report
-from reference.run_folders import DEFAULTS, write_deep_sea
+from reference.run_directories import DEFAULTS, write_deep_sea
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 from bootdqn.config.variants import Variant
 from bootdqn.report.answers import atari_answer
 from bootdqn.report.atari import (
@@ -32,7 +32,7 @@ from bootdqn.report.report import write_report
 from bootdqn.report.runs import read_runs
 from bootdqn.runs.lock import locked
 from reference.browser import opened
-from reference.run_folders import DEFAULTS, GAMES, write_atari, write_deep_sea, write_folder, write_gym, write_study
+from reference.run_directories import DEFAULTS, GAMES, write_atari, write_deep_sea, write_folder, write_gym, write_study
 from reference.verdicts import verdicts as all_verdicts
 
 EVIL = "<script>alert(1)<"
@@ -337,7 +337,7 @@ def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
 
 
 def test_one_is_not_several():
-    said = [counted(number, "run") for number in (0, 1, 2, 1000)]
+    said = [format_count(number, "run") for number in (0, 1, 2, 1000)]
     assert said == ["0 runs", "1 run", "2 runs", "1,000 runs"]
 
 

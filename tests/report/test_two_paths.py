@@ -2,7 +2,7 @@
 
 from bootdqn.report.runs import read_runs
 from bootdqn.report.two_paths import Search, read_searches, table
-from reference.run_folders import DEFAULTS, write_folder
+from reference.run_directories import DEFAULTS, write_folder
 
 
 def test_the_long_end_is_the_first_return_above_the_short_one(tmp_path):

@@ -7,7 +7,7 @@ from bootdqn.report.atari import read_played, vote_diversity
 from bootdqn.report.evidence import CONTRADICTED, SUPPORTED, Evidence
 from bootdqn.report.runs import read_runs
 from reference.played import played
-from reference.run_folders import DEFAULTS, write_atari
+from reference.run_directories import DEFAULTS, write_atari
 from reference.verdicts import verdicts
 
 GROW = "BootDQN's votes begin alike and grow more diverse (Fig. 2b; by entropy, as meant)."

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bootdqn.common.errors import DamagedFileError, FolderInUseError, TrainingError
+from bootdqn.common.errors import DamagedFileError, RunInUseError, TrainingError
 from bootdqn.runs import lock
 from bootdqn.runs.lock import LOST_AFTER_SECONDS, is_held, locked
 
@@ -174,7 +174,7 @@ def test_what_is_no_lock_is_held_by_nobody(path):
 def test_a_second_holder_in_this_process_is_refused_and_told_who_holds_it_since_when(path):
     with locked(path) as held:
         since = json.loads(path.read_text())["since"]
-        with pytest.raises(FolderInUseError) as refused, locked(path):
+        with pytest.raises(RunInUseError) as refused, locked(path):
             pass
         message = str(refused.value)
         assert message.startswith(f"{path.parent} is in use by process {os.getpid()} on {platform.node()}, ")
@@ -186,7 +186,7 @@ def test_a_second_holder_in_this_process_is_refused_and_told_who_holds_it_since_
 def test_a_holder_in_another_process_is_told_to_this_one(path, another_process):
     another_process.take(path)
     assert another_process.hear() == "holds it"
-    with pytest.raises(FolderInUseError, match=f"process {another_process.pid} on {platform.node()}, since 2"):
+    with pytest.raises(RunInUseError, match=f"process {another_process.pid} on {platform.node()}, since 2"):
         assert_free(path)
     another_process.give_back()
     assert_free(path)
@@ -201,7 +201,7 @@ def test_another_process_is_told_that_this_one_holds_it(path, another_process):
 def test_a_holder_on_another_host_that_was_heard_of_lately_is_not_disturbed(path):
     name_a_holder_elsewhere(path)
     before = path.read_bytes()
-    with pytest.raises(FolderInUseError, match="in use by process 7 on faraway, since 2024-05-06T07:08:09") as refused:
+    with pytest.raises(RunInUseError, match="in use by process 7 on faraway, since 2024-05-06T07:08:09") as refused:
         assert_free(path)
     assert re.search(r"if it is gone, try again in (90|8\d) seconds", str(refused.value))
     assert path.read_bytes() == before
@@ -209,13 +209,13 @@ def test_a_holder_on_another_host_that_was_heard_of_lately_is_not_disturbed(path
 
 def test_how_long_to_wait_is_what_is_left_of_the_silence(path):
     name_a_holder_elsewhere(path, seconds_silent=60)
-    with pytest.raises(FolderInUseError, match=r"try again in (30|2\d) seconds"):
+    with pytest.raises(RunInUseError, match=r"try again in (30|2\d) seconds"):
         assert_free(path)
 
 
 def test_a_holder_with_the_name_of_this_host_and_another_kernel_is_elsewhere(path):
     name_a_holder_elsewhere(path, host=platform.node())
-    with pytest.raises(FolderInUseError, match="in use by process 7"):
+    with pytest.raises(RunInUseError, match="in use by process 7"):
         assert_free(path)
 
 
@@ -254,7 +254,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
 def test_an_unreadable_file_is_respected_while_it_is_fresh_and_lost_when_it_is_old(path, content):
     path.write_bytes(content)
-    with pytest.raises(FolderInUseError, match=r"in use by another process: .* try again in (90|8\d) seconds"):
+    with pytest.raises(RunInUseError, match=r"in use by another process: .* try again in (90|8\d) seconds"):
         assert_free(path)
     assert path.read_bytes() == content
     age(path, LOST_AFTER_SECONDS + 1)
@@ -353,7 +353,7 @@ def test_a_lock_that_another_process_took_over_meanwhile_is_not_taken_from_it(pa
 
     os_open = os.open
     monkeypatch.setattr(os, "open", open_slowly)
-    with pytest.raises(FolderInUseError, match=f"in use by process {os.getpid()}"):
+    with pytest.raises(RunInUseError, match=f"in use by process {os.getpid()}"):
         assert_free(path)
     _, first = taken
     first.check()
@@ -397,7 +397,7 @@ def test_a_lock_dated_in_the_future_is_lost(path, seconds):
 def test_a_holder_that_cannot_be_shown_is_named_by_nobody(path, host):
     name_a_holder_elsewhere(path, host=host)
     assert lock.holder_of(path) is None
-    with pytest.raises(FolderInUseError, match="in use by another process"):
+    with pytest.raises(RunInUseError, match="in use by another process"):
         assert_free(path)
 
 

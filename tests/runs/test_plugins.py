@@ -5,11 +5,11 @@ import json
 import sys
 
 import pytest
+from reference.user_code import ENVIRONMENT, STRATEGY
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import from_flat, to_flat
-from bootdqn.runs.directory import RunFolder
-from reference.own_code import ENVIRONMENT, STRATEGY
+from bootdqn.runs.directory import RunDirectory
 from torture.legs import stopping_at
 
 SMALL = ["--size", "4", "--num-heads", "4", "--hidden-sizes", "8", "8", "--max-episodes", "40", "--quiet"]
@@ -21,9 +21,9 @@ LAKE = ["--import", "my_lake"]
 
 
 @pytest.fixture(autouse=True)
-def modules(own_code):
-    own_code.write("my_strategy", STRATEGY)
-    own_code.write("my_lake", ENVIRONMENT)
+def modules(user_code):
+    user_code.write("my_strategy", STRATEGY)
+    user_code.write("my_lake", ENVIRONMENT)
 
 
 def answer(arguments, capsys, code=2):
@@ -53,7 +53,7 @@ def test_a_strategy_of_ones_own_is_followed_with_its_defaults_or_with_parameters
     metrics = {name: (tmp_path / name / "metrics.jsonl").read_bytes() for name in found}
     assert len(set(metrics.values())) == 3
     provenance = json.loads((tmp_path / "plain/provenance.json").read_text())
-    assert list(provenance["own_code"]) == ["my_strategy"]
+    assert list(provenance["user_code"]) == ["my_strategy"]
 
 
 @pytest.mark.parametrize("flag", [["--strategy-from=my_strategy.Mine"], ["--strategy_from", "my_strategy.Mine"]])
@@ -92,15 +92,15 @@ def test_a_mistake_is_told_in_a_line_or_two(arguments, message, capsys, tmp_path
     assert sorted(tmp_path.iterdir()) == before, "a mistake leaves no files"
 
 
-def test_a_strategy_that_raises_stops_the_run_and_is_named(own_code, tmp_path, capsys):
+def test_a_strategy_that_raises_stops_the_run_and_is_named(user_code, tmp_path, capsys):
     trap = "if self.scale == 2: raise KeyError('trap')\n            return bootdqn.of_head"
-    own_code.write("my_strategy", STRATEGY.replace("return bootdqn.of_head", trap))
+    user_code.write("my_strategy", STRATEGY.replace("return bootdqn.of_head", trap))
     arguments = [*TRAIN, *MINE, "--strategy", "mine:scale=2", "--run-dir", str(tmp_path / "run")]
     told = answer(arguments, capsys, code=1)
     where = f"in {tmp_path / 'my_strategy.py'}, line 14 (step 0)"
     assert f"strategy mine:scale=2.0 raised KeyError: 'trap' {where}; " in told
     assert told.endswith("keeps its last checkpoint, and summary.json the traceback\n")
-    summary = RunFolder(tmp_path / "run").read_summary()
+    summary = RunDirectory(tmp_path / "run").read_summary()
     assert summary["status"] == "failed"
     assert "my_strategy.py" in "".join(summary["traceback"])
 
@@ -108,12 +108,12 @@ def test_a_strategy_that_raises_stops_the_run_and_is_named(own_code, tmp_path, c
 # Run folders
 
 
-def test_a_stopped_run_goes_on_exactly_where_its_flag_is_repeated_and_not_otherwise(own_code, tmp_path, capsys):
+def test_a_stopped_run_goes_on_exactly_where_its_flag_is_repeated_and_not_otherwise(user_code, tmp_path, capsys):
     assert run_command_line([*TRAIN, *MINE, "--run-dir", str(tmp_path / "unbroken")]) == 0
     run = str(tmp_path / "run")
     with stopping_at(70)():
         assert run_command_line([*TRAIN, *MINE, "--run-dir", run]) == 143
-    own_code.forget()
+    user_code.forget()
     assert answer(["resume", run], capsys).strip().endswith("add --strategy-from my_strategy.Mine")
     assert "my_strategy" not in sys.modules
     assert run_command_line(["resume", run, *MINE, "--quiet"]) == 0
@@ -122,27 +122,27 @@ def test_a_stopped_run_goes_on_exactly_where_its_flag_is_repeated_and_not_otherw
     assert json.loads((tmp_path / "run/provenance.json").read_text())["exact"] is True
 
 
-def test_a_run_that_goes_on_with_changed_code_says_that_it_is_no_longer_exact(own_code, tmp_path, capsys):
+def test_a_run_that_goes_on_with_changed_code_says_that_it_is_no_longer_exact(user_code, tmp_path, capsys):
     run = str(tmp_path / "run")
     with stopping_at(70)():
         assert run_command_line([*TRAIN, *MINE, "--run-dir", run]) == 143
-    own_code.forget()
-    own_code.write("my_strategy", STRATEGY + "\n    # another thought")
+    user_code.forget()
+    user_code.write("my_strategy", STRATEGY + "\n    # another thought")
     assert run_command_line(["resume", run, *MINE, "--quiet"]) == 0
     assert "my_strategy has changed since this run began" in capsys.readouterr().err
     assert json.loads((tmp_path / "run/provenance.json").read_text())["exact"] is False
 
 
-def test_a_finished_run_is_evaluated_and_inspected_with_its_flags_and_reported_without(own_code, tmp_path, capsys):
+def test_a_finished_run_is_evaluated_and_inspected_with_its_flags_and_reported_without(user_code, tmp_path, capsys):
     run, page = str(tmp_path / "runs/one"), tmp_path / "page.html"
     assert run_command_line([*TRAIN, *MINE, "--run-dir", run]) == 0
     for command in (["evaluate", run, "--episodes", "1"], ["inspect", run, "--out", str(page)]):
-        own_code.forget()
+        user_code.forget()
         assert "add --strategy-from my_strategy.Mine" in answer(command, capsys)
         assert not page.exists()
         answer([*command, *MINE], capsys, code=0)
     assert page.exists()
-    own_code.forget()
+    user_code.forget()
     assert run_command_line(["report", str(tmp_path / "runs")]) == 0
     assert "mine" in (tmp_path / "runs/report.html").read_text()
     assert "my_strategy" not in sys.modules
@@ -155,28 +155,30 @@ def test_a_strategy_of_ones_own_can_look_at_a_run_of_another(tmp_path, capsys):
     assert "mine:scale=9" in page.read_text()
 
 
-def test_an_environment_of_ones_own_is_trained_in_and_every_flag_to_repeat_is_named_at_once(own_code, tmp_path, capsys):
+def test_an_environment_of_ones_own_is_trained_in_and_every_flag_to_repeat_is_named_at_once(
+    user_code, tmp_path, capsys
+):
     run = str(tmp_path / "run")
     with stopping_at(40)():
         assert run_command_line([*GYM, *LAKE, *MINE, "--run-dir", run]) == 143
     told = f"bootdqn resume {run} --strategy-from my_strategy.Mine --import my_lake goes on"
     assert told in capsys.readouterr().err.splitlines()
     assert config_of(tmp_path / "run")["imports"] == ["my_lake"]
-    own_code.forget()
+    user_code.forget()
     for command in ("resume", "evaluate", "inspect"):
         told = answer([command, run], capsys)
         assert told.strip().endswith("add --import my_lake --strategy-from my_strategy.Mine")
         assert "add --import my_lake\n" in answer([command, run, *MINE], capsys)
-        own_code.forget()
+        user_code.forget()
     for command in (["resume", run, "--quiet"], ["evaluate", run, "--episodes", "1"]):
         answer([*command, *LAKE, *MINE], capsys, code=0)
-        own_code.forget()
+        user_code.forget()
 
 
 # Many runs
 
 
-def test_a_sweep_mixes_strategies_and_its_workers_import_what_they_are_told(own_code, tmp_path):
+def test_a_sweep_mixes_strategies_and_its_workers_import_what_they_are_told(user_code, tmp_path):
     (tmp_path / "compare.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\nsize = 4\nmax_episodes = 20\nnum_heads = 4\nhidden_sizes = [8, 8]\n"
         "[axes]\nseed = [0]\nstrategy = ['greedy', 'mine', 'mine:scale=2']\n"
@@ -191,7 +193,7 @@ def test_a_sweep_mixes_strategies_and_its_workers_import_what_they_are_told(own_
         run(from_flat(config_of(out / name / "seed-0")), tmp_path / "alone" / name)
         alone, pooled = (tmp_path / "alone" / name, out / name / "seed-0")
         assert (alone / "metrics.jsonl").read_bytes() == (pooled / "metrics.jsonl").read_bytes()
-    own_code.forget()
+    user_code.forget()
     assert run_command_line(["report", str(out)]) == 0
 
 
@@ -213,7 +215,7 @@ def test_a_dry_run_tries_a_strategy_of_ones_own_by_itself(tmp_path, capsys, monk
     assert [config.actor.strategy for config in tried] == ["gain", "mine"]
 
 
-def test_a_sweep_over_environments_of_ones_own_records_the_import(own_code, tmp_path, capsys):
+def test_a_sweep_over_environments_of_ones_own_records_the_import(user_code, tmp_path, capsys):
     (tmp_path / "lake.toml").write_text(
         "[base]\nenvironment = 'gym'\nenv_id = 'Mine-v0'\ntotal_steps = 50\nlearning_starts = 20\n"
         "hidden_sizes = [8]\n[axes]\nseed = [0]\n"
@@ -221,15 +223,15 @@ def test_a_sweep_over_environments_of_ones_own_records_the_import(own_code, tmp_
     command = ["sweep", "lake.toml", "--out", "out", "--workers", "1", "--retries", "0"]
     assert run_command_line([*command, *LAKE]) == 0
     assert config_of(tmp_path / "out/seed-0")["imports"] == ["my_lake"]
-    own_code.forget()
+    user_code.forget()
     assert "add --import my_lake" in answer([*command, "imports=['my_lake']"], capsys)
     assert "write --import my_lake --env-id Mine-v0" in answer([*command, "env_id=my_lake:Mine-v0"], capsys)
     assert "my_lake" not in sys.modules
 
 
-def test_code_that_is_gone_when_a_worker_needs_it_is_told_for_each_run(own_code, tmp_path, capsys):
+def test_code_that_is_gone_when_a_worker_needs_it_is_told_for_each_run(user_code, tmp_path, capsys):
     (tmp_path / "one.toml").write_text("[base]\nenvironment = 'deep-sea'\nstrategy = 'mine'\nsize = 3\n")
-    own_code.load_strategy("my_strategy.Mine")
+    user_code.load_strategy("my_strategy.Mine")
     (tmp_path / "my_strategy.py").unlink()
     told = answer(["sweep", "one.toml", "--workers", "1", "--retries", "0"], capsys, code=1)
     assert "UsageError: --strategy-from my_strategy.Mine: no module 'my_strategy' is installed" in told
@@ -267,9 +269,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("config", HOSTILE.values(), ids=HOSTILE)
-def test_a_file_imports_nothing_by_itself(own_code, config, tmp_path, capsys, monkeypatch):
+def test_a_file_imports_nothing_by_itself(user_code, config, tmp_path, capsys, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    own_code.write("evil", EVIL)
+    user_code.write("evil", EVIL)
     (tmp_path / "run").mkdir()
     (tmp_path / "run/config.json").write_text(json.dumps(config))
     (tmp_path / "sweep.yaml").write_text(json.dumps({"base": config}))
@@ -285,9 +287,9 @@ def test_a_file_imports_nothing_by_itself(own_code, config, tmp_path, capsys, mo
     assert not (tmp_path / "marker").exists()
 
 
-def test_the_trap_of_these_tests_would_snap(own_code, tmp_path):
-    own_code.write("evil", EVIL)
-    own_code.import_environments("evil")
+def test_the_trap_of_these_tests_would_snap(user_code, tmp_path):
+    user_code.write("evil", EVIL)
+    user_code.import_environments("evil")
     assert (tmp_path / "marker").exists()
 
 
@@ -298,10 +300,10 @@ def test_the_trap_of_these_tests_would_snap(own_code, tmp_path):
         {"environment": "gym", "env_id": "CartPole-v1"},
     ],
 )
-def test_a_configuration_survives_json_where_its_code_is_there(own_code, flat):
-    own_code.import_environments("my_lake")
+def test_a_configuration_survives_json_where_its_code_is_there(user_code, flat):
+    user_code.import_environments("my_lake")
     assert to_flat(from_flat(json.loads(json.dumps(to_flat(from_flat(flat)))))) == to_flat(from_flat(flat))
-    own_code.forget()
+    user_code.forget()
     with contextlib.ExitStack() as stack:
         if flat.get("imports"):
             stack.enter_context(pytest.raises(ValueError, match="add --import my_lake"))

@@ -7,8 +7,8 @@ import pytest
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.runs import checkpoint
-from bootdqn.runs.directory import RunFolder
-from bootdqn.runs.signals import InsistedError, stop_on_signal
+from bootdqn.runs.directory import RunDirectory
+from bootdqn.runs.signals import RepeatedSignalError, stop_on_signal
 from reference.faults import (
     EVALUATED,
     FUSED,
@@ -36,7 +36,7 @@ def test_a_signal_during_an_evaluation_abandons_it_and_it_is_made_on_resumption(
     with disturbed(monkeypatch, reset=ask_to_stop):
         outcome = train(EVALUATED, path)
     assert outcome.exit_code == 143
-    folder = RunFolder(path)
+    folder = RunDirectory(path)
     assert folder.read_summary()["status"] == "interrupted"
     assert [record["step"] for record in folder.read_metrics("evaluation")] == [64]
     assert_good_checkpoint(path, step=128)
@@ -54,7 +54,7 @@ def test_a_second_interrupt_leaves_at_once_and_the_last_checkpoint_is_good(path,
     with disturbed(monkeypatch, step=at_step(100, ask_twice)):
         assert train_by_command(FUSED, path) == 130
         assert Walk.made[0].steps == 100
-    assert RunFolder(path).read_summary() is None
+    assert RunDirectory(path).read_summary() is None
     assert_good_checkpoint(path, step=96)
     train(FUSED, path)
     assert results(path) == unbroken(FUSED)
@@ -93,7 +93,7 @@ def test_a_request_from_before_the_run_counts_and_is_the_same_one(path):
         signal.raise_signal(signal.SIGTERM)
         assert train(FUSED, path).exit_code == 143
         assert stop.exit_code == 143
-        with pytest.raises(InsistedError):
+        with pytest.raises(RepeatedSignalError):
             signal.raise_signal(signal.SIGTERM)
     assert_good_checkpoint(path, step=0)
 

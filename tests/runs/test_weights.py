@@ -11,7 +11,7 @@ from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
 from bootdqn.config.train import from_flat
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 2, "num_heads": 2, "hidden_sizes": [4]}
@@ -27,7 +27,7 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def folder(finished, tmp_path):
     shutil.copytree(finished, tmp_path / "run")
-    return RunFolder(tmp_path / "run")
+    return RunDirectory(tmp_path / "run")
 
 
 def changed(folder, change, step="6"):

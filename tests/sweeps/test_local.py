@@ -12,16 +12,16 @@ import time
 from pathlib import PurePosixPath
 
 import pytest
+from reference.user_code import FULL_DISK_ELSEWHERE
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import SavingConfig, from_flat, resolve
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.sweeps.events import Ended, Started, Underway, split_done
 from bootdqn.sweeps.local import run_all
 from bootdqn.sweeps.plan import PlannedRun, deep_sea_race
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
-from reference.own_code import FULL_DISK_ELSEWHERE
 from reference.planned import planned
 
 
@@ -119,12 +119,12 @@ def test_a_run_whose_worker_dies_goes_on_in_another_and_ends_as_it_would_have(tm
     saving = SavingConfig(checkpoint_every_steps=100)
     (end,) = run_all([one], tmp_path, workers=1, on_event=kill_once, retries=1, saving=saving).ended
     assert [event.retrying for event in events if isinstance(event, Ended)] == [True, False]
-    assert end.summary["state_sha256"] == RunFolder(tmp_path / "alone").read_summary()["state_sha256"]
+    assert end.summary["state_sha256"] == RunDirectory(tmp_path / "alone").read_summary()["state_sha256"]
     assert len(json.loads((tmp_path / "one/provenance.json").read_text())["resumed"]) == 1
 
 
-def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tmp_path, own_code):
-    own_code.import_environments("reference.environments")
+def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tmp_path, user_code):
+    user_code.import_environments("reference.environments")
     bad = PlannedRun(PurePosixPath("bad"), from_flat(OUT_OF_MEMORY))
     events = []
     outcome = run_all([bad, planned("good")], tmp_path, workers=1, on_event=events.append, retries=1)
@@ -170,8 +170,8 @@ def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_
     assert re.search(r"│ the base +│ +2 │ +│ +done │", capsys.readouterr().out)
 
 
-def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, own_code):
-    own_code.write("full_disk", FULL_DISK_ELSEWHERE)
+def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, user_code):
+    user_code.write("full_disk", FULL_DISK_ELSEWHERE)
     (tmp_path / "own.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 5\nnum_heads = 2\n[axes]\nseed = [0]\n"
     )
@@ -257,8 +257,8 @@ def test_an_interrupt_while_the_processes_start_stops_every_run_in_good_order(tm
     assert "Traceback" not in process.stderr
 
 
-def test_a_signal_between_the_order_and_the_run_stops_this_run_and_no_other(tmp_path, own_code):
-    own_code.write(
+def test_a_signal_between_the_order_and_the_run_stops_this_run_and_no_other(tmp_path, user_code):
+    user_code.write(
         "asks_to_stop",
         f"""
         import os, signal
@@ -267,13 +267,13 @@ def test_a_signal_between_the_order_and_the_run_stops_this_run_and_no_other(tmp_
             signal.raise_signal(signal.SIGTERM)
         """,
     )
-    own_code.import_environments("asks_to_stop")
+    user_code.import_environments("asks_to_stop")
     ended = run_all([planned("first"), planned("second")], tmp_path, workers=1).ended
     assert [(end.summary["status"], end.error) for end in ended] == [("interrupted", None), ("finished", None)]
 
 
-def test_a_hangup_that_the_parent_ignores_the_runs_ignore(tmp_path, own_code):
-    own_code.write(
+def test_a_hangup_that_the_parent_ignores_the_runs_ignore(tmp_path, user_code):
+    user_code.write(
         "hangs_up",
         f"""
         import os, signal
@@ -282,7 +282,7 @@ def test_a_hangup_that_the_parent_ignores_the_runs_ignore(tmp_path, own_code):
             signal.raise_signal(signal.SIGHUP)
         """,
     )
-    own_code.import_environments("hangs_up")
+    user_code.import_environments("hangs_up")
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         (end,) = run_all([planned("one")], tmp_path, workers=1).ended

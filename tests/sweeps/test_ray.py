@@ -12,12 +12,13 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
 import pytest
+from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE, STRATEGY
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import SavingConfig, from_flat
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import holder_of
-from bootdqn.runs.plugins import Extensions
+from bootdqn.runs.plugins import Plugins
 from bootdqn.sweeps.events import Ended, Notice, Started
 from bootdqn.sweeps.plan import PlannedRun
 from bootdqn.sweeps.ray_driver import Request, _Driver
@@ -25,7 +26,6 @@ from bootdqn.sweeps.ray_runs import run_on_ray
 from bootdqn.sweeps.ray_task import Attempt, Orders, node_problem
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
-from reference.own_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE, STRATEGY
 from reference.ray_cluster import RayCluster, unshare_mounts
 
 pytestmark = [
@@ -60,18 +60,18 @@ def alone():
 
 
 @pytest.fixture
-def held(own_code, alone):
+def held(user_code, alone):
     """Two runs that wait on the cluster, once each has a checkpoint, until they are released."""
-    own_code.write("held", HELD_ELSEWHERE)
-    own_code.load_strategy("held.Held")
-    return HeldRuns(own_code.folder, alone)
+    user_code.write("held", HELD_ELSEWHERE)
+    user_code.load_strategy("held.Held")
+    return HeldRuns(user_code.folder, alone)
 
 
 class HeldRuns:
     def __init__(self, folder, alone):
         self.folder, self.out, self._alone = folder, folder / "out", alone
         self.runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(HELD | {"seed": seed})) for seed in (0, 1)]
-        self.directories = [RunFolder(self.out / planned.name) for planned in self.runs]
+        self.directories = [RunDirectory(self.out / planned.name) for planned in self.runs]
 
     def release(self):
         (self.folder / "released").touch()
@@ -101,7 +101,7 @@ class HeldRuns:
             if planned.name not in self._alone:
                 path = self.folder / "alone" / planned.name
                 digest = run(planned.config, path).summary["state_sha256"]
-                self._alone[planned.name] = digest, RunFolder(path).metrics.read_bytes()
+                self._alone[planned.name] = digest, RunDirectory(path).metrics.read_bytes()
             digest, metrics = self._alone[planned.name]
             assert directory.read_summary()["state_sha256"] == digest
             assert directory.metrics.read_bytes() == metrics
@@ -130,7 +130,7 @@ def test_a_killed_worker_and_a_node_that_flaps_three_times_cost_nothing_but_time
         events.append(event)
         if not isinstance(event, Started):
             return
-        started.append(RunFolder(held.out / event.run.name))
+        started.append(RunDirectory(held.out / event.run.name))
         if len(started) == 2:
             held.wait_for_checkpoints()
             os.kill(holder_of(started[0].lock).pid, signal.SIGKILL)
@@ -240,7 +240,7 @@ class Ray:
 
 
 def driver_on(ray, runs, send, gpus_per_run=0.0):
-    orders = Orders(Path("nowhere/token"), Extensions(), None)
+    orders = Orders(Path("nowhere/token"), Plugins(), None)
     return _Driver(ray, Request(runs, [2**20] * len(runs), "auto", orders, 0, gpus_per_run), send)
 
 
@@ -281,7 +281,7 @@ def test_an_interrupt_saves_the_runs_under_way_and_leaves_out_those_not_begun(cl
     def interrupt(event):
         (started if isinstance(event, Started) else ended if isinstance(event, Ended) else []).append(event.run)
         if isinstance(event, Started) and len(started) == 2:
-            wait_for(lambda: all(has_new_checkpoint(RunFolder(tmp_path / one.name)) for one in started))
+            wait_for(lambda: all(has_new_checkpoint(RunDirectory(tmp_path / one.name)) for one in started))
             signal.raise_signal(signal.SIGINT)
 
     outcome = run_on_ray(runs, tmp_path, cluster.address, interrupt, retries=1, saving=OFTEN)
@@ -290,11 +290,11 @@ def test_an_interrupt_saves_the_runs_under_way_and_leaves_out_those_not_begun(cl
     assert [(end.summary["status"], end.error) for end in outcome.ended] == [("interrupted", None)] * 2
 
 
-def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_path, own_code):
+def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_path, user_code):
     """One has no environment, one runs out of memory, and the end of one cannot be written."""
-    own_code.write("full_disk", FULL_DISK_ELSEWHERE)
+    user_code.write("full_disk", FULL_DISK_ELSEWHERE)
     for module in ("reference.environments", "full_disk"):
-        own_code.import_environments(module)
+        user_code.import_environments(module)
     settings = {
         "nowhere": {"environment": "gym", "env_id": "Nowhere-v0"},
         "good": QUICK,
@@ -319,14 +319,14 @@ def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_
     assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "good/metrics.jsonl").read_bytes()
 
 
-def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, own_code):
+def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, user_code):
     token = tmp_path / "token"
     token.touch()
-    orders = Orders(token, Extensions(("my_strategy.Mine",), folder=own_code.folder), None)
+    orders = Orders(token, Plugins(("my_strategy.Mine",), folder=user_code.folder), None)
     missing = "--strategy-from my_strategy.Mine: no module 'my_strategy' is installed"
     assert node_problem(orders).startswith(missing)
     assert "install the module on every node" in node_problem(orders)
-    own_code.write("my_strategy", STRATEGY)
+    user_code.write("my_strategy", STRATEGY)
     assert node_problem(orders) is None
 
 

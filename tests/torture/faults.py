@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bootdqn.runs.checkpoint import Checkpoints
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from torture.legs import replaced
 
 
@@ -104,7 +104,7 @@ def every_other_checkpoint_failing(places, report):
     from bootdqn.training.saving import Saver
 
     save, left, reached, numbers = Saver.save, list(places), [], itertools.count()
-    checkpoints = RunFolder(report.parent).checkpoints
+    checkpoints = RunDirectory(report.parent).checkpoints
 
     def newest():
         lines = []

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 
 NAME = "size-3/greedy/seed-0"
 """Where the demo and a sweep have the run."""
@@ -25,7 +25,7 @@ class Place:
     def __init__(self, path, base):
         """Copy the run directory `base` twice: to be changed, and to be linked to."""
         self.out, self.canary = path / "runs", path / "canary"
-        self.run, self.like = RunFolder(self.out / NAME), RunFolder(self.canary / "run")
+        self.run, self.like = RunDirectory(self.out / NAME), RunDirectory(self.canary / "run")
         for copy in (self.run.path, self.like.path):
             shutil.copytree(base, copy)
         (self.canary / "file").write_text('{"kind": "episode", "episode": 1, "step": 3}\n' * 9)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([
@@ -97,7 +97,7 @@ def train_unbroken(settings, path, *around):
 
 def results(path):
     """Return the digests of all that a finished run found out."""
-    folder = RunFolder(path)
+    folder = RunDirectory(path)
     summary = folder.read_summary()
     assert summary["status"] == "finished"
     files = [folder.metrics, folder.weights, *sorted(folder.snapshots.glob("*"))]
@@ -160,7 +160,7 @@ def _train(send, settings, path, around, saving):
     from bootdqn.common.user_code import import_environments
     from bootdqn.config.train import SavingConfig, from_flat
     from bootdqn.training.run import run
-    from bootdqn.training.trainer import Voice
+    from bootdqn.training.trainer import RunCallbacks
 
     for module in settings.get("imports", ()):
         import_environments(module)
@@ -171,7 +171,7 @@ def _train(send, settings, path, around, saving):
             outcome = run(
                 from_flat(settings),
                 path,
-                Voice(
+                RunCallbacks(
                     announce=lambda line: send(("announced", line)),
                     warn=lambda line: send(("warned", line)) if line else None,
                 ),

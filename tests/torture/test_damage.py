@@ -10,7 +10,7 @@ import pytest
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.runs.checkpoint import Checkpoints
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
 from torture.settings import DEEP_SEA
 
@@ -25,7 +25,7 @@ def stopped(tmp_path_factory):
     path = tmp_path_factory.mktemp("damage") / "stopped"
     saving = {"checkpoint_every_steps": 150}
     assert train(SETTINGS, path, SMALL_SEGMENTS, stopping_at(345), saving=saving).exit_code == 143
-    found = sorted(folder.name for folder in RunFolder(path).checkpoints.glob("step-*"))
+    found = sorted(folder.name for folder in RunDirectory(path).checkpoints.glob("step-*"))
     assert found == [OLDER, NEWER]
     return path
 
@@ -38,7 +38,7 @@ def expected(tmp_path_factory):
 @pytest.fixture(scope="module")
 def users(stopped):
     """The checkpoints that each file belongs to, by its name below the folder of checkpoints."""
-    checkpoints = RunFolder(stopped).checkpoints
+    checkpoints = RunDirectory(stopped).checkpoints
     files = sorted(str(path.relative_to(checkpoints)) for path in checkpoints.rglob("*") if path.is_file())
     manifests = {name: (checkpoints / name / "manifest.json").read_text() for name in (OLDER, NEWER)}
 
@@ -68,7 +68,7 @@ def append(content, rng):
 def load(path):
     """Return the checkpoint that is found whole in a run's folder, and what was said about the others."""
     lines = []
-    return Checkpoints(RunFolder(path).checkpoints).load(lines.append), lines
+    return Checkpoints(RunDirectory(path).checkpoints).load(lines.append), lines
 
 
 def assert_found_out(path, belongs_to):
@@ -82,7 +82,7 @@ def assert_found_out(path, belongs_to):
     if belongs_to == (OLDER,):
         loaded, lines = load(path)
         assert (loaded.path.name, lines) == (NEWER, [])
-        (RunFolder(path).checkpoints / NEWER / "manifest.json").unlink()
+        (RunDirectory(path).checkpoints / NEWER / "manifest.json").unlink()
     with pytest.raises(DamagedFileError, match=f"(?s){NEWER} is damaged.*{OLDER} is damaged.*--restart"):
         load(path)
 
@@ -93,7 +93,7 @@ def damage_all(stopped, users, path, damages, rng):
     rng.shuffle(files)
     for number, damage in enumerate(damages):
         shutil.copytree(stopped, path)
-        file = RunFolder(path).checkpoints / files[number % len(files)]
+        file = RunDirectory(path).checkpoints / files[number % len(files)]
         before = file.read_bytes()
         file.write_bytes(damage(before, rng))
         assert file.read_bytes() != before
@@ -115,7 +115,7 @@ def test_a_file_that_is_longer_empty_or_gone_is_found_out(tmp_path, stopped, use
     damage_all(stopped, users, tmp_path / "damaged", [append, lambda _content, _rng: b""] * len(users), rng)
     for file, belongs_to in users.items():
         shutil.copytree(stopped, tmp_path / "damaged")
-        (RunFolder(tmp_path / "damaged").checkpoints / file).unlink()
+        (RunDirectory(tmp_path / "damaged").checkpoints / file).unlink()
         assert_found_out(tmp_path / "damaged", belongs_to)
         shutil.rmtree(tmp_path / "damaged")
 
@@ -123,8 +123,8 @@ def test_a_file_that_is_longer_empty_or_gone_is_found_out(tmp_path, stopped, use
 def test_the_checkpoint_used_instead_is_the_one_that_was_written(tmp_path, stopped):
     shutil.copytree(stopped, tmp_path / "damaged")
     shutil.copytree(stopped, tmp_path / "without")
-    (RunFolder(tmp_path / "damaged").checkpoints / NEWER / "state.json").write_bytes(b"{}")
-    shutil.rmtree(RunFolder(tmp_path / "without").checkpoints / NEWER)
+    (RunDirectory(tmp_path / "damaged").checkpoints / NEWER / "state.json").write_bytes(b"{}")
+    shutil.rmtree(RunDirectory(tmp_path / "without").checkpoints / NEWER)
     (found, _), (expected, lines) = load(tmp_path / "damaged"), load(tmp_path / "without")
     assert lines == []
     assert found.state.values == expected.state.values
@@ -139,7 +139,7 @@ def test_a_run_goes_on_from_an_older_checkpoint_and_comes_out_the_same(tmp_path,
     for number in range(sized(1, 5)):
         path = tmp_path / f"damaged-{number}"
         shutil.copytree(stopped, path)
-        file = RunFolder(path).checkpoints / rng.choice(newer)
+        file = RunDirectory(path).checkpoints / rng.choice(newer)
         file.write_bytes(flip_a_bit(file.read_bytes(), rng))
         leg = train(SETTINGS, path, SMALL_SEGMENTS)
         assert (leg.exit_code, leg.error, leg.resumed_from) == (0, None, int(OLDER.removeprefix("step-")))
@@ -152,7 +152,7 @@ def test_a_run_without_a_whole_checkpoint_is_refused_and_left_as_it_is(tmp_path,
     path = tmp_path / "damaged"
     shutil.copytree(stopped, path)
     for name in (OLDER, NEWER):
-        (RunFolder(path).checkpoints / name / "manifest.json").write_bytes(b"")
+        (RunDirectory(path).checkpoints / name / "manifest.json").write_bytes(b"")
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     leg = train(SETTINGS, path)
     assert leg.error.startswith("DamagedFileError: no checkpoint in ")
@@ -162,7 +162,7 @@ def test_a_run_without_a_whole_checkpoint_is_refused_and_left_as_it_is(tmp_path,
 def test_a_timing_file_cut_short_or_lost_costs_nothing_else(tmp_path, stopped, expected):
     for name, spoil in {"cut": lambda file: os.truncate(file, 1), "lost": Path.unlink}.items():
         shutil.copytree(stopped, tmp_path / name)
-        spoil(RunFolder(tmp_path / name).timing)
+        spoil(RunDirectory(tmp_path / name).timing)
         leg = train(SETTINGS, tmp_path / name, SMALL_SEGMENTS)
         assert (leg.exit_code, leg.error, leg.warned) == (0, None, [])
         assert results(tmp_path / name) == expected
@@ -170,5 +170,5 @@ def test_a_timing_file_cut_short_or_lost_costs_nothing_else(tmp_path, stopped, e
 
 def test_metrics_cut_short_are_found_out(tmp_path, stopped):
     shutil.copytree(stopped, tmp_path / "cut")
-    os.truncate(RunFolder(tmp_path / "cut").metrics, 1)
+    os.truncate(RunDirectory(tmp_path / "cut").metrics, 1)
     assert "is shorter than its checkpoint says" in train(SETTINGS, tmp_path / "cut", SMALL_SEGMENTS).error

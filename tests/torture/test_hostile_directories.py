@@ -75,14 +75,14 @@ def run_commands(send, bases, path, tasks):
     """Send what came of each command on each directory: its exit code, what it printed, and what it touched."""
     from bootdqn.cli.main import run_command_line
     from bootdqn.runs import provenance
-    from bootdqn.sweeps import executor as conduct
+    from bootdqn.sweeps import executor
 
     def hung(*_):
         raise HungError
 
     signal.signal(signal.SIGALRM, hung)
     (path / "mine.toml").write_text(SWEEP)
-    with replaced(conduct, "run_all", train_here), replaced(provenance, "source_of", lambda _: {}):
+    with replaced(executor, "run_all", train_here), replaced(provenance, "source_of", lambda _: {}):
         for number, (case, command) in enumerate(tasks):
             here = path / "place"
             place = Place(here, bases[number % len(bases)])

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from torture.legs import begin_leg, end_leg, results, train_unbroken
 
 SETTINGS = {
@@ -29,13 +29,13 @@ FEWEST_WHILE_WRITING = 0.3
 
 def newest_step(path):
     """Return the step of the newest checkpoint that is complete, or -1."""
-    checkpoints = RunFolder(path).checkpoints
+    checkpoints = RunDirectory(path).checkpoints
     return max((int(folder.name.removeprefix("step-")) for folder in checkpoints.glob("step-*")), default=-1)
 
 
 def is_writing(path):
     """Return whether a checkpoint, or a segment for one, is half written."""
-    folder = RunFolder(path).checkpoints
+    folder = RunDirectory(path).checkpoints
     with contextlib.suppress(FileNotFoundError):  # a run at its end removes them
         return any(path.suffix == ".part" for place in (folder, folder / "segments") for path in place.iterdir())
     return False

@@ -9,7 +9,7 @@ import pytest
 
 from bootdqn import load_run
 from bootdqn.cli.main import run_command_line
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked
 from torture.legs import begin_leg, end_leg, replaced, results, train_unbroken
 
@@ -37,7 +37,7 @@ def killed(request, tmp_path_factory):
     """A run, and whether its last checkpoint was to be kept; what was half-written lies there, too."""
     path = tmp_path_factory.mktemp("left-overs") / "seed-0"
     saving = {"checkpoint_every_steps": 15, "keep_checkpoint": request.param}
-    leg, folder = end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)), RunFolder(path)
+    leg, folder = end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)), RunDirectory(path)
     assert (leg.exit_code, leg.error, leg.warned) == (None, None, []), "it was killed, and nothing else"
     assert leg.announced, "it got as far as that"
     assert folder.read_summary()["status"] == "finished"
@@ -54,7 +54,7 @@ def killed(request, tmp_path_factory):
 def copy(killed, tmp_path):
     path, kept = killed
     shutil.copytree(path, tmp_path / "runs/seed-0")
-    return RunFolder(tmp_path / "runs/seed-0"), kept
+    return RunDirectory(tmp_path / "runs/seed-0"), kept
 
 
 def sweep(folder):

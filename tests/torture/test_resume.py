@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
 from torture.settings import BEYOND_THE_PAPER, CAPACITY, DEEP_SEA, EVALUATION_EVERY, LEARNING_STARTS
 from torture.settings import DEEP_SEA_STEPS as STEPS
@@ -28,7 +28,7 @@ def stop_and_go_on(settings, path, *steps):
         assert (leg.exit_code, leg.error, leg.warned) == (143, None, [])
         assert leg.resumed_from == resumed_from
         resumed_from = step
-        assert RunFolder(path).read_summary()["status"] == "interrupted"
+        assert RunDirectory(path).read_summary()["status"] == "interrupted"
     leg = train(settings, path, SMALL_SEGMENTS)
     assert (leg.exit_code, leg.error, leg.warned) == (0, None, [])
     assert leg.resumed_from == resumed_from

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from torture.environments import MORTAL, RESENTFUL, RESTLESS
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
 from torture.settings import ATARI, GYM
@@ -36,7 +36,7 @@ def different_when_stopped(settings, path, count):
         resumed = train(settings, folder, SMALL_SEGMENTS)
         assert (resumed.exit_code, resumed.error, resumed.warned) == (0, None, [])
         assert resumed.resumed_from == stop
-        assert RunFolder(folder).read_summary()["status"] == "finished"
+        assert RunDirectory(folder).read_summary()["status"] == "finished"
         if results(folder) != expected:
             different.append(stop)
     print(f"{count - len(different)} of {count} stopped runs equal the unbroken one; stops: {stops}")
@@ -68,7 +68,7 @@ def test_evaluations_after_a_stop_are_those_of_one_never_stopped_whatever_outliv
         "eval_max_steps": 10,
     }
     assert different_when_stopped(settings, tmp_path, 1) == []
-    returns = [record["returns"] for record in RunFolder(tmp_path / "unbroken").read_metrics("evaluation")]
+    returns = [record["returns"] for record in RunDirectory(tmp_path / "unbroken").read_metrics("evaluation")]
     assert len(returns) == STEPS // 20
     assert min(map(min, returns)) >= 0, "no evaluation has a word on the next"
 
@@ -84,5 +84,5 @@ def test_an_episode_that_cannot_be_played_again_is_told_and_left_and_the_run_fin
     provenance = json.loads((tmp_path / "run/provenance.json").read_text())
     assert provenance["exact"] is False
     assert [entry["not_exact"] for entry in provenance["resumed"]] == [[line]]
-    summary = RunFolder(tmp_path / "run").read_summary()
+    summary = RunDirectory(tmp_path / "run").read_summary()
     assert (summary["status"], summary["steps"]) == ("finished", STEPS)

@@ -7,7 +7,7 @@ import pytest
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from reference.faults import (
     AUTOGRAD,
     CHECKPOINT_EVERY,
@@ -47,7 +47,7 @@ def test_a_reward_that_cannot_be_stored_stops_the_run_at_once(path, monkeypatch,
         assert str(float(reward)) in str(caught.value)
         assert Walk.made[0].steps == 100
     assert_failed(path, caught.value, step=99)
-    assert RunFolder(path).read_summary()["updates"] == 99 - LEARNING_STARTS + 1
+    assert RunDirectory(path).read_summary()["updates"] == 99 - LEARNING_STARTS + 1
     assert_good_checkpoint(path, step=96)
 
 
@@ -60,7 +60,7 @@ def test_an_error_that_cannot_be_written_down_as_it_is_does_not_keep_the_run_fro
 
     with disturbed(monkeypatch, step=at_step(100, raises)), pytest.raises(TrainingError, match="raised ValueError"):
         train(FUSED, path)
-    summary = RunFolder(path).read_summary()
+    summary = RunDirectory(path).read_summary()
     assert summary["status"] == "failed"
     assert "environment 0 raised ValueError" in summary["error"]
     train(FUSED, path)
@@ -71,7 +71,7 @@ def test_the_largest_reward_that_can_be_stored_is_taken(path, monkeypatch):
     largest = float(np.finfo(np.float32).max)
     with disturbed(monkeypatch, step=at_step(5, with_reward(largest))):
         train({"learning_starts": STEPS + 1}, path)
-    assert max(record["return"] for record in RunFolder(path).read_metrics("episode")) == largest
+    assert max(record["return"] for record in RunDirectory(path).read_metrics("episode")) == largest
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -94,7 +94,7 @@ def test_an_observation_that_is_not_finite_stops_the_run_when_it_begins_an_episo
         with pytest.raises(TrainingError, match="environment 0 gave an observation that is not finite"):
             train(SHARED, path)
         assert Walk.made[0].resets == 5
-    assert RunFolder(path).read_summary()["episodes"] == 3, "the round in which the fourth ended did not end"
+    assert RunDirectory(path).read_summary()["episodes"] == 3, "the round in which the fourth ended did not end"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_what_an_environment_raises_ends_the_run_and_mended_it_finishes(path, mo
     )
     assert told in str(caught.value)
     assert_failed(path, caught.value, step=99)
-    assert any("in step" in line for line in RunFolder(path).read_summary()["traceback"])
+    assert any("in step" in line for line in RunDirectory(path).read_summary()["traceback"])
     assert_good_checkpoint(path, step=96)
     train(learner, path)
     assert results(path) == unbroken(learner)
@@ -176,7 +176,7 @@ def test_an_environment_that_cannot_begin_an_episode_ends_the_run_and_mended_it_
         pytest.raises(TrainingError, match=r"environment 0 raised OutOfOrderError .*the door is jammed") as caught,
     ):
         train(FUSED, path)
-    steps = RunFolder(path).read_summary()["steps"]
+    steps = RunDirectory(path).read_summary()["steps"]
     assert_failed(path, caught.value, step=steps)
     assert_good_checkpoint(path, step=steps // CHECKPOINT_EVERY * CHECKPOINT_EVERY)
     train(FUSED, path)
@@ -198,9 +198,9 @@ def test_an_environment_that_runs_out_of_memory_ends_the_run_and_is_not_blamed(p
     with disturbed(monkeypatch, step=at_step(100, none_left)):
         assert train_by_command(FUSED, path) == 2
     assert capsys.readouterr().err.startswith("bootdqn: not enough memory (none left); lower --replay-capacity")
-    summary = RunFolder(path).read_summary()
+    summary = RunDirectory(path).read_summary()
     assert (summary["status"], summary["error"]) == ("failed", "not enough memory: none left (step 99)")
-    assert len(list(RunFolder(path).read_metrics("episode"))) == summary["episodes"]
+    assert len(list(RunDirectory(path).read_metrics("episode"))) == summary["episodes"]
     assert_good_checkpoint(path, step=96)
 
 

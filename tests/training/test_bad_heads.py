@@ -8,7 +8,7 @@ import torch
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.tensor_files import read_tensors
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training import trainer as session
 from reference.batches import random_batch
 from reference.comparison import KINDS, copy_of_state
@@ -145,5 +145,5 @@ def test_the_command_line_names_the_head_and_the_remedy(path, monkeypatch, capsy
 def test_weights_that_were_saved_for_looking_at_stay_finite(path, monkeypatch):
     with spoiled_at(monkeypatch, 97, spoil_loss, head=0), pytest.raises(TrainingError):
         train({"eval_every_steps": 50, "eval_episodes": 1}, path)
-    weights = read_tensors(RunFolder(path).weights)
+    weights = read_tensors(RunDirectory(path).weights)
     assert all(np.isfinite(array).all() for array in weights.values())

@@ -9,7 +9,7 @@ from numba.core import event
 
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.training import compiling
-from bootdqn.training.compiling import COMPILING, make_kernels_ready
+from bootdqn.training.compiling import COMPILING, compile_kernels
 from bootdqn.training.loop import make_parts
 from bootdqn.training.run import run
 
@@ -18,20 +18,20 @@ BY_NUMBERS = {"environment": "gym", "env_id": "CartPole-v1", "num_heads": 2, "le
 NOTHING_MORE_IS_COMPILED = """
 import json, pathlib, sys, tempfile
 from numba.core.dispatcher import Dispatcher
-from bootdqn.agent import compiled_kernel as tabular_kernel
+from bootdqn.agent import compiled_kernel as compiled_kernel
 from bootdqn.replay import prioritized as sum_tree
-from bootdqn.training.compiling import make_kernels_ready
+from bootdqn.training.compiling import compile_kernels
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.training.loop import make_parts
 from bootdqn.training.run import run
 
 def known():
-    return {name: list(one.signatures) for module in (tabular_kernel, sum_tree)
+    return {name: list(one.signatures) for module in (compiled_kernel, sum_tree)
             for name, one in vars(module).items() if isinstance(one, Dispatcher)}
 
 for number, settings in enumerate(json.loads(sys.argv[1])):
     config = resolve(from_flat(settings))
-    make_kernels_ready(config, make_parts(config), print)
+    compile_kernels(config, make_parts(config), print)
     ready = known()
     assert any(ready.values())
     run(config, pathlib.Path(sys.argv[2]) / str(number))
@@ -68,7 +68,7 @@ def compile_twice(*_, **__):
 def test_what_numba_compiles_is_announced_once_and_only_where_it_is_called(settings, needed, monkeypatch):
     monkeypatch.setattr(compiling, "_train_a_little", compile_twice)
     config, said = resolve(from_flat(settings)), []
-    make_kernels_ready(config, make_parts(config), said.append)
+    compile_kernels(config, make_parts(config), said.append)
     assert said == [COMPILING] * needed
 
 
@@ -76,7 +76,7 @@ def test_what_is_in_the_cache_is_not_announced():
     config, said = resolve(from_flat(SMALL)), []
     for _ in range(2):
         said.clear()
-        make_kernels_ready(config, make_parts(config), said.append)
+        compile_kernels(config, make_parts(config), said.append)
     assert said == []
 
 
@@ -87,5 +87,5 @@ def test_compiling_takes_no_time_of_the_run(tmp_path, monkeypatch):
         now[0] += 3600
 
     monkeypatch.setattr("bootdqn.training.metrics.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("bootdqn.training.run.make_kernels_ready", compile_for_an_hour)
+    monkeypatch.setattr("bootdqn.training.run.compile_kernels", compile_for_an_hour)
     assert run(resolve(from_flat(SMALL)), tmp_path / "run").summary["seconds"] == 0.0

@@ -4,7 +4,7 @@ import pytest
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from reference.faults import FUSED, results, stopping_at, train, train_by_command
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -28,7 +28,7 @@ DAMAGES = {
 
 def damage(path, damage_of, count):
     """Damage the newest checkpoints and return their names."""
-    newest = sorted(RunFolder(path).checkpoints.glob("step-*"), reverse=True)[:count]
+    newest = sorted(RunDirectory(path).checkpoints.glob("step-*"), reverse=True)[:count]
     for folder in newest:
         damage_of(folder)
     return [folder.name for folder in newest]
@@ -72,7 +72,7 @@ def test_a_run_without_a_usable_checkpoint_says_what_to_do_and_begins_again_when
 def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100):
         train(FUSED, path)
-    RunFolder(path).metrics.write_text("")
+    RunDirectory(path).metrics.write_text("")
     assert run_command_line(["resume", str(path), "--quiet"]) == 2
     told = capsys.readouterr().err
     assert "metrics.jsonl is shorter than its checkpoint says; --restart begins the run again" in told
@@ -82,10 +82,10 @@ def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monke
 def test_a_damaged_summary_is_no_dead_end(path, capsys, content):
     train(FUSED, path)
     found = results(path)
-    RunFolder(path).summary.write_text(content)
+    RunDirectory(path).summary.write_text(content)
     for attempt in (lambda *more: train_by_command(FUSED, path, *more),
                     lambda *more: run_command_line(["resume", str(path), "--quiet", *more])):  # fmt: skip
-        RunFolder(path).summary.write_text(content)
+        RunDirectory(path).summary.write_text(content)
         assert attempt() == 2
         told = capsys.readouterr().err
         assert "summary.json" in told
@@ -106,7 +106,7 @@ def test_a_finished_run_is_begun_again_when_told_and_comes_out_the_same(path, ca
     settings = {"snapshot_every": 100}
     train(settings, path)
     found = results(path)
-    stale = RunFolder(path).snapshots / "step-000000000007.safetensors"
+    stale = RunDirectory(path).snapshots / "step-000000000007.safetensors"
     stale.write_bytes(b"of another time")
     assert train_by_command(settings, path) == 0
     assert "already finished" in capsys.readouterr().out

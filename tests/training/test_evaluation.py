@@ -17,8 +17,8 @@ from bootdqn.config.train import from_flat
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.factory import for_evaluation
 from bootdqn.exploration.voting import VoteDiversity, vote_diversity
-from bootdqn.runs.directory import RunFolder
-from bootdqn.training.display import live_words
+from bootdqn.runs.directory import RunDirectory
+from bootdqn.training.display import status_line
 from bootdqn.training.evaluation import assess, evaluate
 from bootdqn.training.run import run
 from reference.documents import ROOT
@@ -150,20 +150,20 @@ def config(**settings):
 
 
 def episodes_and_updates(path):
-    return [record for record in RunFolder(path).read_metrics() if record["kind"] != "evaluation"]
+    return [record for record in RunDirectory(path).read_metrics() if record["kind"] != "evaluation"]
 
 
 def test_training_is_the_same_with_and_without_evaluation(tmp_path):
     run(config(eval_every_steps=100), tmp_path / "with")
     run(config(eval_every_steps=None), tmp_path / "without")
     assert episodes_and_updates(tmp_path / "with") == episodes_and_updates(tmp_path / "without")
-    evaluations = list(RunFolder(tmp_path / "with").read_metrics("evaluation"))
+    evaluations = list(RunDirectory(tmp_path / "with").read_metrics("evaluation"))
     assert [record["frames"] for record in evaluations] == [100, 200, 300, 400, 500, 600]
-    summary = RunFolder(tmp_path / "with").read_summary()
+    summary = RunDirectory(tmp_path / "with").read_summary()
     assert summary["evaluations"] == 6
     assert summary["max_evaluation"] == max(record["mean_return"] for record in evaluations)
     assert summary["last_evaluation"] == evaluations[-1]["mean_return"]
-    assert RunFolder(tmp_path / "without").read_summary()["max_evaluation"] is None
+    assert RunDirectory(tmp_path / "without").read_summary()["max_evaluation"] is None
 
 
 def test_a_run_whose_last_evaluation_was_abandoned_is_not_finished(tmp_path, monkeypatch):
@@ -179,7 +179,7 @@ def test_atari_is_scored_by_whole_games_whatever_ends_an_episode_of_learning():
 def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tmp_path):
     for count in (1, 3, 8):
         run(config(num_envs=count, eval_every_steps=None, update_every=4), tmp_path / str(count))
-    updates = {count: RunFolder(tmp_path / str(count)).read_summary()["updates"] for count in (1, 3, 8)}
+    updates = {count: RunDirectory(tmp_path / str(count)).read_summary()["updates"] for count in (1, 3, 8)}
     assert updates[1] == 600 // 4 - 50 // 4
     assert abs(updates[3] - updates[1]) <= 1
     assert abs(updates[8] - updates[1]) <= 2
@@ -191,7 +191,7 @@ def test_a_run_is_evaluated_from_its_folder(tmp_path):
     found, step, rule = assess(
         tmp_path / "run", episodes=3, max_steps=100, rule="plurality", seed=0, video=tmp_path / "play.gif"
     )
-    assert step == RunFolder(tmp_path / "run").read_summary()["steps"]
+    assert step == RunDirectory(tmp_path / "run").read_summary()["steps"]
     assert rule == "plurality"
     assert found.returns == pytest.approx([DeepSea(size=4).optimal_return] * 3)
     assert (tmp_path / "play.gif").stat().st_size > 500
@@ -228,7 +228,7 @@ def test_what_is_going_on_is_shown_as_it_is_written(monkeypatch, capsys, termina
     monkeypatch.setattr("bootdqn.training.display.can_redraw", lambda _: terminal)
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
-    with live_words("runs/[/a]") as show:
+    with status_line("runs/[/a]") as show:
         show("episode [1]")
         time.sleep(0.2)
     assert ("runs/[/a]" if terminal else "runs/[/a]: episode [1]\n") in capsys.readouterr().err
@@ -292,7 +292,7 @@ def test_the_extra_for_videos_has_what_gymnasium_draws_with_in_a_version_that_is
 
 def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):
     run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
-    weights = RunFolder(tmp_path / "run").weights
+    weights = RunDirectory(tmp_path / "run").weights
     options = {"episodes": 1, "max_steps": 10, "rule": "plurality", "seed": 0, "video": None}
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(UsageError, match="does not hold the networks"):

@@ -9,13 +9,13 @@ from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import SavingConfig, default_settings, from_flat, is_further
 from bootdqn.runs.checkpoint import Checkpoints
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance
 from bootdqn.sweeps.events import split_done
 from bootdqn.sweeps.plan import deep_sea_race
 from bootdqn.training import run as run_module
 from bootdqn.training.run import default_run_dir, run
-from bootdqn.training.trainer import Voice
+from bootdqn.training.trainer import RunCallbacks
 from reference.faults import (
     AUTOGRAD,
     EVALUATED,
@@ -49,19 +49,19 @@ def test_a_finished_run_taken_further_is_the_longer_run(path, capsys, unbroken, 
     assert run_command_line(["resume", str(path), "--budget", str(STEPS)]) == 0
     assert f"going on from step {LESS['total_steps']}" in capsys.readouterr().err
     assert results(path) == unbroken(settings)
-    assert RunFolder(path).read_config()["total_steps"] == STEPS
+    assert RunDirectory(path).read_config()["total_steps"] == STEPS
     assert_good_checkpoint(path, STEPS)
-    assert json.loads(RunFolder(path).provenance.read_text())["exact"]
+    assert json.loads(RunDirectory(path).provenance.read_text())["exact"]
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_on_deep_sea_episodes_beyond_the_smaller_cap_count_with_the_larger(tmp_path, num_envs):
     run(config(max_episodes=31, num_envs=num_envs), tmp_path / "run", saving=KEPT)
-    assert RunFolder(tmp_path / "run").read_summary()["episodes"] == 31
+    assert RunDirectory(tmp_path / "run").read_summary()["episodes"] == 31
     run(config(max_episodes=80, num_envs=num_envs), tmp_path / "run", saving=KEPT)
     run(config(max_episodes=80, num_envs=num_envs), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
-    further, whole = (RunFolder(tmp_path / name).read_summary() for name in ("run", "whole"))
+    further, whole = (RunDirectory(tmp_path / name).read_summary() for name in ("run", "whole"))
     assert further | {"seconds": 0} == whole | {"seconds": 0}
 
 
@@ -124,9 +124,9 @@ def test_so_is_one_of_a_run_that_has_not_come_so_far_yet(path, monkeypatch, stop
     with stopping_at(monkeypatch, 60):
         train_by_command(FUSED, path)
     if stopped == "killed":
-        RunFolder(path).summary.unlink()
+        RunDirectory(path).summary.unlink()
     with pytest.raises(UsageError, match=rf"has \d+ steps of at most {STEPS} behind it: .* not lowered to 90"):
-        run(from_flat(RunFolder(path).read_config() | {"total_steps": 90}), path)
+        run(from_flat(RunDirectory(path).read_config() | {"total_steps": 90}), path)
 
 
 def test_killed_between_the_old_end_and_the_new_beginning_it_can_be_taken_further_all_the_same(tmp_path, monkeypatch):
@@ -184,10 +184,10 @@ def test_a_run_whose_last_checkpoint_could_not_be_written_is_not_finished(tmp_pa
 
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "save", full)
-        outcome = run(config(max_episodes=10), tmp_path / "run", Voice(warn=warned.append), saving=KEPT)
+        outcome = run(config(max_episodes=10), tmp_path / "run", RunCallbacks(warn=warned.append), saving=KEPT)
     assert outcome.exit_code == 1
     assert "No space left on device" in warned[-1]
-    assert RunFolder(tmp_path / "run").read_summary() is None
+    assert RunDirectory(tmp_path / "run").read_summary() is None
     assert run(config(max_episodes=10), tmp_path / "run", saving=KEPT).exit_code == 0
     assert_good_checkpoint(tmp_path / "run", 40)
 
@@ -195,21 +195,21 @@ def test_a_run_whose_last_checkpoint_could_not_be_written_is_not_finished(tmp_pa
 def test_a_run_that_was_solved_has_the_larger_cap_without_more_ado(tmp_path):
     solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
     run(config(max_episodes=1000, **solving), tmp_path / "run")
-    before = RunFolder(tmp_path / "run").read_summary()
+    before = RunDirectory(tmp_path / "run").read_summary()
     assert before["episodes"] < 1000
     outcome = run(config(max_episodes=5000, **solving), tmp_path / "run")
     assert outcome.already_finished
-    assert RunFolder(tmp_path / "run").read_summary() == outcome.summary == before
+    assert RunDirectory(tmp_path / "run").read_summary() == outcome.summary == before
     run(config(max_episodes=5000, **solving), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
-    assert RunFolder(tmp_path / "run").read_config() == RunFolder(tmp_path / "whole").read_config()
+    assert RunDirectory(tmp_path / "run").read_config() == RunDirectory(tmp_path / "whole").read_config()
 
 
 def test_a_solved_run_with_a_larger_cap_keeps_the_checkpoint_it_was_asked_to_keep(tmp_path):
     solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
     run(config(max_episodes=1000, **solving), tmp_path / "run", saving=KEPT)
     assert run(config(max_episodes=5000, **solving), tmp_path / "run", saving=KEPT).already_finished
-    assert_good_checkpoint(tmp_path / "run", RunFolder(tmp_path / "run").read_summary()["steps"])
+    assert_good_checkpoint(tmp_path / "run", RunDirectory(tmp_path / "run").read_summary()["steps"])
 
 
 def test_a_stopped_run_remembers_that_it_keeps_its_checkpoint(path, monkeypatch, capsys):
@@ -228,17 +228,17 @@ def test_whether_it_is_kept_can_be_changed_until_the_end(path, monkeypatch, firs
         assert train_by_command(FUSED, path, first) == 143
         assert run_command_line(["resume", str(path), "--quiet", then]) == 143
     assert run_command_line(["resume", str(path), "--quiet"]) == 0
-    assert RunFolder(path).checkpoints.exists() == (then == "--keep-checkpoint")
+    assert RunDirectory(path).checkpoints.exists() == (then == "--keep-checkpoint")
 
 
 def test_the_checkpoint_of_a_finished_run_is_removed_when_that_is_asked_for(path, unbroken):
     assert train_by_command(FUSED, path, "--keep-checkpoint") == 0
     for more in ([], ["--no-keep-checkpoint"]):
-        assert RunFolder(path).checkpoints.exists()
+        assert RunDirectory(path).checkpoints.exists()
         assert run_command_line(["resume", str(path), *more]) == 0
-    assert not RunFolder(path).checkpoints.exists()
+    assert not RunDirectory(path).checkpoints.exists()
     assert results(path) == unbroken(FUSED)
-    assert not Provenance.read(RunFolder(path)).keeps_checkpoint
+    assert not Provenance.read(RunDirectory(path)).keeps_checkpoint
 
 
 def test_a_sweep_takes_its_runs_further_and_says_of_which_it_cannot(tmp_path):

@@ -9,7 +9,7 @@ import safetensors
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.tensor_files import read_tensors
 from bootdqn.config.train import SavingConfig, from_flat
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.metrics import timing_until
 from bootdqn.training.run import run
 from reference.faults import (
@@ -43,28 +43,28 @@ def test_records_of_a_run_stopped_and_killed_several_times_are_those_of_one_neve
         train(settings, path)
     assert train(settings, path).exit_code == 0
     assert results(path) == unbroken(settings)
-    records = list(RunFolder(path).read_metrics())
+    records = list(RunDirectory(path).read_metrics())
     assert [record["step"] for record in records] == sorted(record["step"] for record in records)
     numbers = {"episode": "episode", "update": "updates", "evaluation": "step"}
     found = {kind: [record[key] for record in records if record["kind"] == kind] for kind, key in numbers.items()}
     assert found["episode"] == list(range(1, 1 + len(found["episode"])))
     assert found["update"] == list(range(10, 1 + STEPS - LEARNING_STARTS, 10))
     assert found["evaluation"] == [64, 128, 192]
-    timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
+    timing = [json.loads(line) for line in RunDirectory(path).timing.read_text().splitlines()]
     for key in ("step", "seconds"):
         assert [record[key] for record in timing] == sorted(record[key] for record in timing)
 
 
 def test_timing_tells_what_checkpoints_cost(path):
     train(FUSED, path)
-    timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
+    timing = [json.loads(line) for line in RunDirectory(path).timing.read_text().splitlines()]
     saved = [record for record in timing if "checkpoint_seconds" in record]
     assert [record["step"] for record in saved] == [0, 48, 96, 144, 192]
     assert all(record["checkpoint_seconds"] >= 0 and record["checkpoint_bytes"] > 0 for record in saved)
 
 
 def saved_steps(path):
-    timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
+    timing = [json.loads(line) for line in RunDirectory(path).timing.read_text().splitlines()]
     return [record["step"] for record in timing if "checkpoint_seconds" in record]
 
 
@@ -90,10 +90,10 @@ def test_timing_beyond_the_checkpoint_of_a_killed_run_is_forgotten(path, monkeyp
 
     with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
         train(FUSED, path)
-    with RunFolder(path).timing.open("w") as file:
+    with RunDirectory(path).timing.open("w") as file:
         file.write('{"seconds": 1.5, "step": 48}\n{"seconds": 2.5, "step": 49}\n\0\0\0')
     train(FUSED, path)
-    timing = [json.loads(line) for line in RunFolder(path).timing.read_text().splitlines()]
+    timing = [json.loads(line) for line in RunDirectory(path).timing.read_text().splitlines()]
     assert timing[0] == {"seconds": 1.5, "step": 48}
     assert [record["step"] for record in timing] == [48, 96, 144, 192, 200]
     assert [record["seconds"] for record in timing] == sorted(record["seconds"] for record in timing)
@@ -124,7 +124,7 @@ def test_networks_are_kept_at_the_chosen_steps(path, monkeypatch, every, num_env
 
     with rounds_watched(monkeypatch, remember):
         assert train_by_command(settings, path) == 0
-    files = sorted(RunFolder(path).snapshots.iterdir())
+    files = sorted(RunDirectory(path).snapshots.iterdir())
     assert [file.name for file in files] == [f"step-{step:012d}.safetensors" for step in steps]
     for file, step in zip(files, steps, strict=True):
         np.testing.assert_equal(read_tensors(file), seen[step])
@@ -148,7 +148,7 @@ def test_weights_are_those_of_the_last_checkpoint_and_whole_at_any_moment(path, 
         seen[parts.position.step] = {
             name: value.numpy().copy() for name, value in parts.learner.online.state_dict().items()
         }
-        file = RunFolder(path).weights
+        file = RunDirectory(path).weights
         with safetensors.safe_open(file, framework="np") as opened:
             found.append((parts.position.step, int(opened.metadata()["step"]), read_tensors(file)))
 
@@ -180,14 +180,14 @@ def test_a_run_under_way_can_be_evaluated_and_inspected(tmp_path, monkeypatch, c
 def test_a_file_that_cannot_be_written_does_not_stop_the_training_and_is_no_end(path, monkeypatch, capsys, unbroken):
     with stopping_at(monkeypatch, 70):
         train(EVALUATED, path)
-    weights = RunFolder(path).weights
+    weights = RunDirectory(path).weights
     weights.unlink()
     with rounds_watched(monkeypatch, lambda parts: parts.position.step == 80 and weights.mkdir()):
         assert run_command_line(["resume", str(path), "--quiet"]) == 1
     captured = capsys.readouterr()
     assert f"{path} could not be written at step 128" in captured.err
     assert "training goes on" in captured.err
-    assert RunFolder(path).read_summary() is None
+    assert RunDirectory(path).read_summary() is None
     weights.rmdir()
     assert run_command_line(["resume", str(path), "--quiet"]) == 0
     assert results(path) == unbroken(EVALUATED)

@@ -4,7 +4,7 @@ import gymnasium
 import pytest
 
 from bootdqn.config.train import from_flat
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
 
 LAKE = "bootdqn-test/FrozenLake-v0"
@@ -29,7 +29,7 @@ def test_the_frozen_lake_is_crossed_every_time_by_most_agents(tmp_path):
     for seed in range(4):
         settings = {"environment": "gym", "env_id": LAKE, "total_steps": 8000, "eval_every_steps": 8000, "seed": seed}
         run(from_flat(settings), tmp_path / str(seed))
-        (evaluation,) = RunFolder(tmp_path / str(seed)).read_metrics("evaluation")
+        (evaluation,) = RunDirectory(tmp_path / str(seed)).read_metrics("evaluation")
         crossed.append(evaluation["returns"] == [1.0] * 10 and evaluation["lengths"] == [6] * 10)
     assert sum(crossed) >= 3
 
@@ -38,7 +38,7 @@ def test_the_pole_stays_up(tmp_path):
     """Chance keeps it up for about 22 steps."""
     settings = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 5000, "num_heads": 5}
     run(from_flat(settings | {"eval_every_steps": 1000}), tmp_path / "run")
-    returns = [record["mean_return"] for record in RunFolder(tmp_path / "run").read_metrics("evaluation")]
+    returns = [record["mean_return"] for record in RunDirectory(tmp_path / "run").read_metrics("evaluation")]
     assert max(returns[2:]) > 150
 
 
@@ -54,7 +54,7 @@ def test_every_game_of_the_paper_trains(tmp_path, game):
         "threads": 1,
     }
     summary = run(from_flat(settings | small | {"eval_every_frames": None}), tmp_path / "run").summary
-    updates = list(RunFolder(tmp_path / "run").read_metrics("update"))
+    updates = list(RunDirectory(tmp_path / "run").read_metrics("update"))
     assert summary["updates"] == len(updates) >= 20
     assert len({record["loss"] for record in updates}) > 10, "the weights change, and so does the loss"
     assert all(0 <= record["loss"] < float("inf") for record in updates)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from bootdqn.cli.main import run_command_line
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from reference.faults import FUSED, results, stopping_at, train, train_by_command
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -26,7 +26,7 @@ def stopped(tmp_path_factory):
 def copy(stopped, path):
     """A copy of that run, to be tampered with."""
     shutil.copytree(stopped, path)
-    return RunFolder(path)
+    return RunDirectory(path)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_the_run_directory_itself_may_be_a_link(copy, tmp_path, unbroken):
 @pytest.mark.parametrize("name", ["config", "lock", "metrics", "summary", "checkpoints"])
 def test_a_link_that_leads_nowhere_does_not_pass_for_nothing(path, elsewhere, capsys, name):
     path.mkdir()
-    getattr(RunFolder(path), name).symlink_to(elsewhere / "not-there")
+    getattr(RunDirectory(path), name).symlink_to(elsewhere / "not-there")
     assert train_by_command(FUSED, path) == 2
-    assert f"{getattr(RunFolder(path), name)} is a symbolic link" in capsys.readouterr().err
+    assert f"{getattr(RunDirectory(path), name)} is a symbolic link" in capsys.readouterr().err
     assert not (elsewhere / "not-there").exists()

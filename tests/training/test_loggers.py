@@ -8,10 +8,10 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import from_flat
-from bootdqn.runs.directory import RunFolder
-from bootdqn.training.loggers import WandbSink, scalars
+from bootdqn.runs.directory import RunDirectory
+from bootdqn.training.loggers import WandbLogger, scalars
 from bootdqn.training.run import run
-from bootdqn.training.trainer import Voice
+from bootdqn.training.trainer import RunCallbacks
 from reference.faults import FUSED, rounds_watched, train
 
 SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "stop_when_solved": False, "log_every": 20}
@@ -29,7 +29,7 @@ def test_tensorboard_holds_the_numbers_of_the_metrics(tmp_path):
     run(from_flat(SMALL), tmp_path / "run", tensorboard=True)
     events = EventAccumulator(str(tmp_path / "run/tensorboard"))
     events.Reload()
-    episodes = list(RunFolder(tmp_path / "run").read_metrics("episode"))
+    episodes = list(RunDirectory(tmp_path / "run").read_metrics("episode"))
     told = events.Scalars("episode/return")
     assert [event.step for event in told] == [record["step"] for record in episodes]
     assert [event.value for event in told] == pytest.approx([record["return"] for record in episodes])
@@ -51,7 +51,7 @@ def test_tensorboard_shows_every_step_of_a_killed_run_once(tmp_path, monkeypatch
     events = EventAccumulator(str(path / "tensorboard"))
     events.Reload()
     told = [(event.step, event.value) for event in events.Scalars("update/loss")]
-    written = [(record["step"], record["loss"]) for record in RunFolder(path).read_metrics("update")]
+    written = [(record["step"], record["loss"]) for record in RunDirectory(path).read_metrics("update")]
     assert [step for step, _ in told] == [step for step, _ in written]
     assert [loss for _, loss in told] == pytest.approx([loss for _, loss in written])
 
@@ -89,7 +89,7 @@ def test_a_sink_that_cannot_be_opened_is_told_in_a_line_and_harms_nothing(tmp_pa
     finished = run(from_flat(SMALL), tmp_path / "run").summary
     with told:
         run(from_flat(SMALL), tmp_path / "run", restart=True, wandb=True)
-    assert RunFolder(tmp_path / "run").read_summary() == finished, "nothing is removed before all is ready"
+    assert RunDirectory(tmp_path / "run").read_summary() == finished, "nothing is removed before all is ready"
 
 
 class FailingSink:
@@ -114,12 +114,12 @@ def test_a_sink_that_fails_is_named_once_and_training_goes_on(tmp_path, monkeypa
     failing, good = FailingSink(good_calls), FailingSink(10**9)
     monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing, good])
     warnings = []
-    assert run(from_flat(SMALL), tmp_path / "told", Voice(warn=warnings.append)).exit_code == 0
+    assert run(from_flat(SMALL), tmp_path / "told", RunCallbacks(warn=warnings.append)).exit_code == 0
     monkeypatch.undo()
     run(from_flat(SMALL), tmp_path / "alone")
     assert (tmp_path / "told/metrics.jsonl").read_bytes() == (tmp_path / "alone/metrics.jsonl").read_bytes()
     assert failing.calls == good_calls + 1
-    assert good.calls == 1 + len(list(RunFolder(tmp_path / "told").read_metrics()))
+    assert good.calls == 1 + len(list(RunDirectory(tmp_path / "told").read_metrics()))
     (warning,) = warnings
     assert warning.startswith("The sink failed (OSError: [Errno 27] File too large)")
     assert warning.endswith("training goes on")
@@ -127,10 +127,10 @@ def test_a_sink_that_fails_is_named_once_and_training_goes_on(tmp_path, monkeypa
 
 def test_a_sink_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
     run(from_flat(SMALL), tmp_path / "alone")
-    failing = FailingSink(len(list(RunFolder(tmp_path / "alone").read_metrics())))
+    failing = FailingSink(len(list(RunDirectory(tmp_path / "alone").read_metrics())))
     monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing])
     warnings = []
-    outcome = run(from_flat(SMALL), tmp_path / "told", Voice(warn=warnings.append))
+    outcome = run(from_flat(SMALL), tmp_path / "told", RunCallbacks(warn=warnings.append))
     assert outcome.summary["status"] == "finished"
     assert len(warnings) == 1
 
@@ -163,7 +163,7 @@ def test_weights_and_biases_is_told_the_configuration_and_every_record(tmp_path,
             return fake
 
     monkeypatch.setitem(sys.modules, "wandb", Wandb)
-    sink = WandbSink(tmp_path, {"size": 3}, "identity")
+    sink = WandbLogger(tmp_path, {"size": 3}, "identity")
     sink.write({"kind": "update", "step": 7, "updates": 2, "loss": 0.5})
     sink.close()
     assert started["config"] == {"size": 3}

@@ -10,7 +10,7 @@ from bootdqn.sweeps.cost import costs, memory_needed
 from bootdqn.sweeps.plan import PlannedRun
 from bootdqn.training import memory_estimate as module
 from bootdqn.training.loop import make_parts
-from bootdqn.training.memory_estimate import Estimate, estimate, gigabytes, refuse_what_cannot_fit
+from bootdqn.training.memory_estimate import Estimate, check_memory_and_disk, estimate, gigabytes
 from bootdqn.training.run import run
 
 ATARI = {"environment": "atari", "game": "Pong", "num_heads": 2, "hidden_sizes": [16]}
@@ -41,7 +41,7 @@ def test_what_cannot_fit_is_refused_and_leaves_no_folder(tmp_path, monkeypatch):
 
 def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "available_memory", lambda: 10 * module.ENVIRONMENT_BYTES)
-    module.refuse_environments_that_cannot_fit(10)
+    module.check_environments_fit(10)
     many = resolve(from_flat({"environment": "deep-sea", "num_envs": 10**8, "replay_capacity": 10**9}))
     with pytest.raises(UsageError, match=r"100,000,000 environments need .* 300 MiB are available; lower --num-envs"):
         run(many, tmp_path / "run")
@@ -73,11 +73,11 @@ def test_what_a_run_has_saved_already_is_room_for_it(tmp_path, monkeypatch):
     for name, size in sizes.items():
         (tmp_path / name).write_bytes(bytes(size))
     free_bytes(monkeypatch, 1000)
-    refuse_what_cannot_fit(Estimate(0, 0, 0, 1750), tmp_path)
+    check_memory_and_disk(Estimate(0, 0, 0, 1750), tmp_path)
     with pytest.raises(UsageError, match="choose another folder"):
-        refuse_what_cannot_fit(Estimate(0, 0, 0, 1751), tmp_path)
+        check_memory_and_disk(Estimate(0, 0, 0, 1751), tmp_path)
     with pytest.raises(UsageError, match="choose another folder"):
-        refuse_what_cannot_fit(Estimate(0, 0, 0, 1001), tmp_path / "elsewhere")
+        check_memory_and_disk(Estimate(0, 0, 0, 1001), tmp_path / "elsewhere")
 
 
 def test_sizes_are_written_for_people():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reference.exploration as reference
 from bootdqn.config.train import from_flat, resolve
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.loop import Acting, make_parts, train
 from bootdqn.training.metrics import ActingAverages, is_record_due
 from bootdqn.training.run import run
@@ -24,7 +24,7 @@ def recorded_and_done(path, **settings):
     run(config, path)
     resolved = resolve(config)
     rounds = list(itertools.islice(train(resolved, make_parts(resolved)), 160 // resolved.run.num_envs))
-    return RunFolder(path), rounds
+    return RunDirectory(path), rounds
 
 
 def test_the_error_in_an_update_record_is_the_mean_over_transitions_and_updates(tmp_path):

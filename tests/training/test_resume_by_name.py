@@ -6,7 +6,7 @@ import pytest
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked
 from reference.faults import (
     AUTOGRAD,
@@ -36,7 +36,7 @@ def test_a_stopped_run_is_resumed_by_its_folder_alone(path, monkeypatch, capsys,
     assert "going on from step 100" in captured.err
     assert "finished" in captured.out
     assert results(path) == unbroken(AUTOGRAD)
-    provenance = json.loads(RunFolder(path).provenance.read_text())
+    provenance = json.loads(RunDirectory(path).provenance.read_text())
     assert [entry["step"] for entry in provenance["resumed"]] == [100]
     assert provenance["exact"]
 
@@ -139,6 +139,6 @@ def test_a_run_whose_episode_cannot_be_repeated_goes_on_and_says_that_it_is_not_
     with disturbed(monkeypatch, step=lambda _, observation, reward, *rest: (observation, reward + 0.5, *rest)):
         assert run_command_line(["resume", str(path), "--quiet"]) == 0
     assert "environment 0: the episode came out differently" in capsys.readouterr().err
-    provenance = json.loads(RunFolder(path).provenance.read_text())
+    provenance = json.loads(RunDirectory(path).provenance.read_text())
     assert not provenance["exact"]
-    assert RunFolder(path).read_summary()["steps"] == STEPS
+    assert RunDirectory(path).read_summary()["steps"] == STEPS

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from torch.backends import cuda, cudnn
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import rounded
+from bootdqn.common.text import format_number
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, GymConfig
 from bootdqn.config.train import from_flat, resolve, to_flat
 from bootdqn.envs.deep_sea import SolvedRule
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked
 from bootdqn.runs.provenance import provenance, source_of
 from bootdqn.runs.signals import STOP_SIGNALS
@@ -31,8 +31,8 @@ from bootdqn.training import run as run_module
 from bootdqn.training.display import result_of_summary, summary_line
 from bootdqn.training.loop import Acting, Episode, Round
 from bootdqn.training.run import default_run_dir, run
-from bootdqn.training.stopping import make_goal
-from bootdqn.training.trainer import Voice
+from bootdqn.training.stopping import make_stopping_rule
+from bootdqn.training.trainer import RunCallbacks
 
 MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
 
@@ -50,8 +50,8 @@ def config(**settings):
 
 def test_a_finished_folder_holds_the_whole_story(tmp_path):
     shown = []
-    outcome = run(config(), tmp_path / "run", Voice(shown.append))
-    folder = RunFolder(tmp_path / "run")
+    outcome = run(config(), tmp_path / "run", RunCallbacks(shown.append))
+    folder = RunDirectory(tmp_path / "run")
     assert sorted(path.name for path in folder.path.iterdir()) == [
         "config.json",
         "metrics.jsonl",
@@ -82,8 +82,8 @@ def test_a_finished_folder_holds_the_whole_story(tmp_path):
 def test_update_records_are_means_over_the_updates_since_the_last(tmp_path):
     run(config(log_every=1), tmp_path / "each")
     run(config(log_every=11), tmp_path / "eleven")
-    each = [record["loss"] for record in RunFolder(tmp_path / "each").read_metrics("update")]
-    eleven = [record["loss"] for record in RunFolder(tmp_path / "eleven").read_metrics("update")]
+    each = [record["loss"] for record in RunDirectory(tmp_path / "each").read_metrics("update")]
+    eleven = [record["loss"] for record in RunDirectory(tmp_path / "eleven").read_metrics("update")]
     windows = ((0, 10), (10, 11), (11, 22), (22, 33))
     assert eleven == pytest.approx([sum(each[start:end]) / (end - start) for start, end in windows])
 
@@ -104,7 +104,7 @@ def test_a_solved_run_stops_when_both_readings_hold(tmp_path):
 
 def test_episodes_beyond_the_cap_are_recorded_and_do_not_count(tmp_path):
     summary = run(config(num_envs=4, max_episodes=10), tmp_path / "run").summary
-    episodes = list(RunFolder(tmp_path / "run").read_metrics("episode"))
+    episodes = list(RunDirectory(tmp_path / "run").read_metrics("episode"))
     assert [record["episode"] for record in episodes] == list(range(1, 13))
     assert summary["episodes"] == summary["good_episodes"] + summary["bad_episodes"] == 10
     assert summary["bad_episodes"] == sum(record["bad"] for record in episodes[:10])
@@ -113,7 +113,7 @@ def test_episodes_beyond_the_cap_are_recorded_and_do_not_count(tmp_path):
 
 @given(bad=st.lists(st.booleans(), min_size=1, max_size=60), num_envs=st.integers(1, 7), cap=st.integers(1, 40))
 def test_a_cap_counts_the_same_episodes_however_many_finish_at_a_time(bad, num_envs, cap):
-    goal, rule = make_goal(DeepSeaConfig(max_episodes=cap)), SolvedRule()
+    goal, rule = make_stopping_rule(DeepSeaConfig(max_episodes=cap)), SolvedRule()
     for start in range(0, len(bad), num_envs):
         finished = [Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": one}) for one in bad[start : start + num_envs]]
         goal.add_round(round_of(finished, start))
@@ -135,11 +135,11 @@ def played(returns, step=0):
 def test_the_recent_return_is_the_mean_of_the_last_hundred_episodes_stopped_in_between_or_not(
     rounds, stop, evaluations
 ):
-    goal = make_goal(GymConfig())
+    goal = make_stopping_rule(GymConfig())
     for number, returns in enumerate(rounds):
         if number == stop:
             state = json.loads(json.dumps(goal.get_state()))
-            goal = make_goal(GymConfig())
+            goal = make_stopping_rule(GymConfig())
             goal.set_state(state)
         goal.add_round(played(returns, step=number))
     for one in evaluations:
@@ -148,7 +148,7 @@ def test_the_recent_return_is_the_mean_of_the_last_hundred_episodes_stopped_in_b
     found = goal.summary()["recent_return"]
     if every:
         assert found == pytest.approx(math.fsum(every[-100:]) / len(every[-100:]), abs=1e-6)
-        assert f"recent return {rounded(found)}" in goal.note
+        assert f"recent return {format_number(found)}" in goal.note
     else:
         assert found is None
         assert "no episode finished yet" in goal.note
@@ -156,7 +156,7 @@ def test_the_recent_return_is_the_mean_of_the_last_hundred_episodes_stopped_in_b
 
 
 def test_the_progress_of_deep_sea_tells_both_readings_apart():
-    goal = make_goal(DeepSeaConfig())
+    goal = make_stopping_rule(DeepSeaConfig())
     notes = []
     for bad in [True] * 8 + [False] * 10:
         goal.add_round(round_of([Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": bad})]))
@@ -169,7 +169,7 @@ def test_the_progress_of_deep_sea_tells_both_readings_apart():
 
 
 def test_progress_is_in_the_unit_of_the_budget():
-    atari, gym = make_goal(AtariConfig(frame_skip=4)), make_goal(GymConfig())
+    atari, gym = make_stopping_rule(AtariConfig(frame_skip=4)), make_stopping_rule(GymConfig())
     for goal in (atari, gym):
         goal.add_round(round_of([], 864))
     assert (atari.position, gym.position) == ("3,456 frames", "864 steps")
@@ -184,11 +184,12 @@ def test_the_last_line_counts_in_the_unit_of_the_flags():
 def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
     settings = {"environment": "gym", "env_id": "FrozenLake-v1", "total_steps": 1500, "hidden_sizes": [8, 8]}
     summary = run(from_flat(settings | {"num_heads": 2, "eval_every_steps": None}), tmp_path).summary
-    returns = [record["return"] for record in RunFolder(tmp_path).read_metrics("episode")]
+    returns = [record["return"] for record in RunDirectory(tmp_path).read_metrics("episode")]
     assert len(returns) > 100
     assert summary["recent_return"] == sum(returns[-100:]) / 100
-    told = f"finished, mean return {rounded(summary['recent_return'])} of the last 100 episodes, not evaluated (1,500"
-    assert summary_line(summary).startswith(told)
+    mean = format_number(summary["recent_return"])
+    expected = f"finished, mean return {mean} of the last 100 episodes, not evaluated (1,500"
+    assert summary_line(summary).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -244,14 +245,14 @@ def test_an_empty_folder_is_taken(tmp_path):
 def test_a_run_that_was_begun_and_has_no_checkpoint_is_begun_again_only_when_asked(tmp_path):
     run(config(), tmp_path / "whole")
     run(config(), tmp_path / "begun")
-    folder = RunFolder(tmp_path / "begun")
+    folder = RunDirectory(tmp_path / "begun")
     folder.summary.unlink()
     folder.metrics.write_text('{"kind": "episode"}\n{"half')
     with pytest.raises(UsageError, match="--restart begins it again"):
         run(config(), folder.path)
     run(config(), folder.path, restart=True)
     assert folder.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
-    assert folder.read_summary()["state_sha256"] == RunFolder(tmp_path / "whole").read_summary()["state_sha256"]
+    assert folder.read_summary()["state_sha256"] == RunDirectory(tmp_path / "whole").read_summary()["state_sha256"]
 
 
 def test_a_folder_that_another_process_trains_in_is_refused(tmp_path):
@@ -363,7 +364,7 @@ def started(tmp_path):
 
 
 def assert_interrupted(path):
-    folder = RunFolder(path)
+    folder = RunDirectory(path)
     assert folder.read_summary()["status"] == "interrupted"
     assert folder.read_summary()["episodes"] == len(list(folder.read_metrics("episode")))
     assert not folder.lock.exists()

@@ -8,9 +8,9 @@ import torch
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import PROVENANCE, read_json_object
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance, arithmetic, gpu, provenance
-from bootdqn.training.trainer import Voice
+from bootdqn.training.trainer import RunCallbacks
 from reference.faults import AUTOGRAD, FUSED, rounds_watched, stopping_at, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -43,7 +43,7 @@ def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypa
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr("bootdqn.agent.compiled_learner.TabularLearner.set_state", refuse)
+        patch.setattr("bootdqn.agent.compiled_learner.CompiledLearner.set_state", refuse)
         with pytest.raises(type(error)):
             train(FUSED, killed)
         error = ValueError("of another size")
@@ -69,11 +69,11 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
 ):
     with stopping_at(monkeypatch, 100):
         train(settings, path)
-    file, warned = RunFolder(path).provenance, []
+    file, warned = RunDirectory(path).provenance, []
     began = read_json_object(file, PROVENANCE)
     began["machine"]["arithmetic"] |= began_with
     file.write_text(json.dumps(began))
-    assert train(settings, path, voice=Voice(warn=warned.append)).exit_code == 0
+    assert train(settings, path, voice=RunCallbacks(warn=warned.append)).exit_code == 0
     assert read_json_object(file, PROVENANCE)["exact"] is exact
     assert [line.partition(" (")[0] for line in warned] == ["this run began with other instructions"] * (not exact)
     for value in began_with.values():
@@ -82,12 +82,12 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
 
 @pytest.mark.parametrize("package", ["torch", "numpy", "numba", "gymnasium", "reference"])
 def test_a_run_that_goes_on_with_another_version_of_a_package_says_so_and_is_no_longer_exact(killed, package):
-    file, warned = RunFolder(killed).provenance, []
+    file, warned = RunDirectory(killed).provenance, []
     began = read_json_object(file, PROVENANCE)
     now = began["packages"][package]
     began["packages"][package] = "0.1\x1b[2J"
     file.write_text(json.dumps(began))
-    assert train(FUSED, killed, voice=Voice(warn=warned.append)).exit_code == 0
+    assert train(FUSED, killed, voice=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == [
         f"this run began with {package} 0.1\\x1b[2J and goes on with {package} {now}, so it is no longer exact"
     ]
@@ -96,11 +96,11 @@ def test_a_run_that_goes_on_with_another_version_of_a_package_says_so_and_is_no_
 
 
 def test_packages_that_no_number_depends_on_may_change(killed):
-    file, warned = RunFolder(killed).provenance, []
+    file, warned = RunDirectory(killed).provenance, []
     began = read_json_object(file, PROVENANCE)
     began["packages"] |= {"scipy": "0.1", "lz4": None}
     file.write_text(json.dumps(began))
-    assert train(FUSED, killed, voice=Voice(warn=warned.append)).exit_code == 0
+    assert train(FUSED, killed, voice=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == []
 
 
@@ -124,7 +124,7 @@ def test_a_gpu_is_written_down_with_what_computes_on_it():
 @pytest.mark.parametrize("changed", [{"names": ["V100"]}, {"cuda": "11.8"}, {"cudnn": 8907}])
 def test_another_gpu_cuda_or_cudnn_is_told(tmp_path, changed):
     def changes(began):
-        return Provenance(RunFolder(tmp_path), {"machine": {"gpu": began}}).changes_of_gpu()
+        return Provenance(RunDirectory(tmp_path), {"machine": {"gpu": began}}).changes_of_gpu()
 
     assert changes(gpu()) == changes(None) == []
     (line,) = changes(gpu() | changed)
@@ -154,29 +154,29 @@ def test_a_library_that_another_package_has_loaded_does_not_count(monkeypatch):
 
 @pytest.mark.parametrize("machine", [None, {}, {"arithmetic": "AVX2"}, []])
 def test_a_run_that_began_nobody_knows_where_is_taken_for_exact(killed, machine):
-    file, warned = RunFolder(killed).provenance, []
+    file, warned = RunDirectory(killed).provenance, []
     file.write_text(json.dumps(read_json_object(file, PROVENANCE) | {"machine": machine}))
-    assert train(FUSED, killed, voice=Voice(warn=warned.append)).exit_code == 0
+    assert train(FUSED, killed, voice=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == []
     assert read_json_object(file, PROVENANCE)["exact"] is True
 
 
 def test_a_run_goes_on_without_the_file_about_its_beginning(killed):
-    file = RunFolder(killed).provenance
+    file = RunDirectory(killed).provenance
     file.unlink()
     assert train(FUSED, killed).exit_code == 0
     assert list(read_json_object(file, PROVENANCE)) == ["id", "keep_checkpoint", "exact", "resumed"]
 
 
 def test_a_run_has_its_id_for_life_however_its_directory_is_renamed(killed):
-    identity = Provenance.read(RunFolder(killed)).identity
+    identity = Provenance.read(RunDirectory(killed)).identity
     renamed = killed.rename(killed.with_name("renamed"))
     assert train(FUSED, renamed).exit_code == 0
-    assert Provenance.read(RunFolder(renamed)).identity == identity
+    assert Provenance.read(RunDirectory(renamed)).identity == identity
 
 
 @pytest.mark.parametrize("written", [None, 7, "", "../../elsewhere", "g" * 16, "a" * 17])
 def test_an_id_that_no_run_can_have_is_replaced(killed, written):
-    file = RunFolder(killed).provenance
+    file = RunDirectory(killed).provenance
     file.write_text(json.dumps(read_json_object(file, PROVENANCE) | {"id": written}))
-    assert re.fullmatch("[0-9a-f]{16}", Provenance.read(RunFolder(killed)).identity)
+    assert re.fullmatch("[0-9a-f]{16}", Provenance.read(RunDirectory(killed)).identity)

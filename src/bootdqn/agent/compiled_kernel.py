@@ -49,7 +49,7 @@ class Weights(NamedTuple):
     """(K, A)"""
 
 
-class Pace(NamedTuple):
+class AdamConstants(NamedTuple):
     """Adam's numbers, PyTorch's defaults, with the bias corrections of the last steps worked in."""
 
     keep1: np.float32
@@ -73,7 +73,7 @@ class Adam(NamedTuple):
     """Running mean of squared gradients."""
     settled: Array
     """(K, S): the last step that a row of the table has taken, or `NEVER` where it has had no gradient."""
-    pace: Pace
+    pace: AdamConstants
 
 
 def make_adam(weights: Weights) -> Adam:
@@ -82,7 +82,7 @@ def make_adam(weights: Weights) -> Adam:
         first_moment=Weights(*map(np.zeros_like, weights)),
         second_moment=Weights(*map(np.zeros_like, weights)),
         settled=np.full(weights.table.shape[:2], NEVER, np.int64),
-        pace=Pace(
+        pace=AdamConstants(
             keep1=_FLOAT(_BETA1),
             take1=_FLOAT(1 - _BETA1),
             keep2=_FLOAT(_BETA2),
@@ -399,7 +399,9 @@ def _column_sums(x: Array) -> Array:
 
 
 @_compiled
-def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, pace: Pace, step: int) -> None:
+def _adam(
+    parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, pace: AdamConstants, step: int
+) -> None:
     """Take one step."""
     keep1, take1, keep2, take2, epsilon = pace.keep1, pace.take1, pace.keep2, pace.take2, pace.epsilon
     step_size, root_scale = pace.step_size[step % OWED_AT_MOST], pace.root_scale[step % OWED_AT_MOST]
@@ -414,7 +416,7 @@ def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient:
 
 @_compiled
 def _take_owed_steps(
-    parameter: Array, first_moment: Array, second_moment: Array, pace: Pace, last: int, step: int
+    parameter: Array, first_moment: Array, second_moment: Array, pace: AdamConstants, last: int, step: int
 ) -> None:
     """Take the steps after `last` up to `step`, all without a gradient."""
     keep1, keep2, epsilon = pace.keep1, pace.keep2, pace.epsilon

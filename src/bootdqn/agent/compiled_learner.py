@@ -9,14 +9,14 @@ from bootdqn.agent import compiled_kernel as kernel
 from bootdqn.agent.compiled_kernel import Weights
 from bootdqn.agent.ensemble import Ensemble
 from bootdqn.agent.layers import FanOutTable
-from bootdqn.agent.learner import UpdateResult, refuse_infinite
+from bootdqn.agent.learner import UpdateResult, check_finite
 from bootdqn.common.specs import Array, Batch
 from bootdqn.config.agent import LearnerConfig
 
 ROWS_AT_A_TIME = 4096
 
 
-class TabularLearner:
+class CompiledLearner:
     """Learns in place in the parameters of a PyTorch ensemble: look at them through `online`."""
 
     def __init__(self, config: LearnerConfig, ensemble: Ensemble) -> None:
@@ -73,7 +73,7 @@ class TabularLearner:
             head_loss,
             td_error,
         )
-        refuse_infinite("loss" if status == kernel.INFINITE_LOSS else "gradient", head_loss)
+        check_finite("loss" if status == kernel.INFINITE_LOSS else "gradient", head_loss)
         return UpdateResult(head_loss, td_error)
 
     def update_target(self) -> None:

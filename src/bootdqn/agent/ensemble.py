@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bootdqn.agent.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, draw_parameters
+from bootdqn.agent.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, sample_parameters
 from bootdqn.agent.torsos import Flat, convolutional, hidden_layers, is_image
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec, ObservationSpec
@@ -113,7 +113,7 @@ def _drawn_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generat
     heads = [fan_out(config.num_heads, features, sizes[0])]
     heads += [BatchedLinear(config.num_heads, before, after) for before, after in pairwise(sizes)]
     ensemble = Ensemble(torso, heads)
-    draw_parameters(ensemble, rng)
+    sample_parameters(ensemble, rng)
     return ensemble
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from bootdqn.agent.compiled_learner import TabularLearner
+from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.agent.ensemble import Ensemble
 from bootdqn.agent.learner import AutogradLearner, Learner
 from bootdqn.common.errors import UsageError
@@ -13,14 +13,14 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
     """Return the learner that `config.engine` asks for; `auto` takes the compiled kernel where it applies."""
     if device != "cpu" and not _is_there(device):
         raise UsageError(f"--device {device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
-    fused = device == "cpu" and config.precision == "fp32" and TabularLearner.supports(ensemble)
+    fused = device == "cpu" and config.precision == "fp32" and CompiledLearner.supports(ensemble)
     if config.engine == "fused" and not fused:
         raise UsageError(
             "--engine fused needs discrete observations, --ensemble independent, two --hidden-sizes, --precision fp32 "
             "and --device cpu; use --engine auto"
         )
     if fused and config.engine != "autograd":
-        return TabularLearner(config, ensemble)
+        return CompiledLearner(config, ensemble)
     return AutogradLearner(config, ensemble, device)
 
 

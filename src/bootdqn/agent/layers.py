@@ -167,7 +167,7 @@ def linear(in_features: int, out_features: int) -> nn.Module:
     return layer
 
 
-def draw_parameters(module: nn.Module, rng: np.random.Generator) -> None:
+def sample_parameters(module: nn.Module, rng: np.random.Generator) -> None:
     """Draw every parameter below `module` uniformly within 1/sqrt(fan-in), PyTorch's default, from `rng` alone."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):

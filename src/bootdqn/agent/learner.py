@@ -90,7 +90,7 @@ class AutogradLearner:
             mean_owned_error(td_error.detach(), mask),
             *(_sums(name, gradient) for name, gradient in gradients.items()),
         )
-        refuse_infinite("loss", head_loss)
+        check_finite("loss", head_loss)
         self._step(gradients, dict(zip(gradients, sums, strict=True)))
         return UpdateResult(head_loss, error)
 
@@ -145,10 +145,10 @@ class AutogradLearner:
         self._adam.begin_step()
         for name, of_heads in self._working.gradients_by_head():
             for head, gradient in enumerate(of_heads):
-                refuse_infinite(f"gradient of {name}", gradient.sum()[None], first_head=head)
+                check_finite(f"gradient of {name}", gradient.sum()[None], first_head=head)
                 self._adam.step({name: gradient.float()}, head)
         for name in sorted(sums, key=lambda name: not name.startswith(HEADS)):
-            refuse_infinite(f"gradient of {name}", sums[name], first_head=0 if name.startswith(HEADS) else None)
+            check_finite(f"gradient of {name}", sums[name], first_head=0 if name.startswith(HEADS) else None)
         self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
         self._refresh_working_copy()
 
@@ -164,7 +164,7 @@ class AutogradLearner:
         return tensor.to(self._device)
 
 
-def refuse_infinite(what: str, by_head: Tensor | Array, *, first_head: int | None = 0) -> None:
+def check_finite(what: str, by_head: Tensor | Array, *, first_head: int | None = 0) -> None:
     """Raise a TrainingError that names the first head, counted from `first_head`, whose number is not finite.
 
     Where all heads share what the numbers are about, `first_head` is None.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from bootdqn.agent.layers import linear
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import SMALLEST_SCREEN, BoxSpec
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 
 ATARI_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of the paper's three layers."""
@@ -74,7 +74,7 @@ def seen_as(spec: BoxSpec) -> str:
     channels, height, width = _channels_and_sides(spec)
     scaled = ", bytes scaled to [0, 1]" if _scale(spec) != 1 else ""
     axis = "the first axis" if first else "the last axis"
-    return f"observations are images of {height} x {width} with {counted(channels, 'channel')} ({axis}){scaled}"
+    return f"observations are images of {height} x {width} with {format_count(channels, 'channel')} ({axis}){scaled}"
 
 
 def convolutional(spec: BoxSpec) -> tuple[nn.Sequential, int]:

@@ -307,7 +307,7 @@ Repeated = Annotated[tuple[str, ...], Flag(repeated=True)]
 
 
 @dataclass(frozen=True)
-class OwnCode:
+class UserCode:
     """Code of your own. A file never imports any by itself: give the flags again that a run was made with."""
 
     strategy_from: Repeated = ()

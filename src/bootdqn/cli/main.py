@@ -18,7 +18,7 @@ from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, 
 from bootdqn.common.text import did_you_mean, printable
 from bootdqn.config.train import ATARI, DEEP_SEA, GYM
 from bootdqn.exploration.registry import registered_name
-from bootdqn.runs.plugins import Extensions
+from bootdqn.runs.plugins import Plugins
 
 BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
 """Flags that limit training: episodes on DeepSea, steps in Gymnasium, frames on Atari."""
@@ -48,7 +48,7 @@ class Leaf:
     @property
     def required(self) -> str | None:
         """Its setting that has to be given although it has a default: which task of the environment."""
-        return self.command.config.env.must_be_said if isinstance(self.command, Train) else None
+        return self.command.config.env.required_field if isinstance(self.command, Train) else None
 
 
 COMMANDS: dict[str, Any] = {
@@ -208,7 +208,7 @@ def _import_user_code(given: dict[str, Any]) -> tuple[str, ...]:
     named = given.get("strategy_from") or ()
     strategies = (named,) if isinstance(named, str) else named
     try:
-        Extensions(strategies, given.get("imports", ())).load()
+        Plugins(strategies, given.get("imports", ())).load()
     except ValueError as error:
         raise UsageError(str(error)) from None
     return strategies

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import numpy as np
 
-from bootdqn.cli.arguments import OwnCode
-from bootdqn.common.errors import NotWrittenError, UsageError, check_writable
+from bootdqn.cli.arguments import UserCode
+from bootdqn.common.errors import UsageError, WriteError, check_writable
 from bootdqn.common.files import write_json_atomically
-from bootdqn.common.text import counted, rounded
+from bootdqn.common.text import format_count, format_number
 from bootdqn.config.fields import Flag
 from bootdqn.config.train import check_play, default_settings
 from bootdqn.exploration.voting import VoteRule
@@ -35,7 +35,7 @@ class Evaluate:
     """File to film the episodes to, such as play.mp4 or play.gif."""
     json: Path | None = None
     """File to write what was found to, with the keys of metrics.jsonl."""
-    own: OwnCode = field(default_factory=OwnCode)
+    own: UserCode = field(default_factory=UserCode)
 
     def __post_init__(self) -> None:
         check_play(self.episodes, self.max_steps, self.seed)
@@ -46,12 +46,12 @@ class Evaluate:
 
     def execute(self) -> int:
         """Evaluate and print."""
-        from bootdqn.training.display import live_words
+        from bootdqn.training.display import status_line
         from bootdqn.training.evaluation import assess
 
         if self.json is not None:
             check_writable(self.json, "--json")
-        with live_words(str(self.run_dir)) as show:
+        with status_line(str(self.run_dir)) as show:
             found, step, rule = assess(
                 self.run_dir,
                 checkpoint=self.checkpoint,
@@ -65,10 +65,9 @@ class Evaluate:
         if self.json is not None:
             write_json_atomically(self.json, {"step": step, "vote": rule, "seed": self.seed, **found.record()})
         cut = " (cut at --max-steps)" if found.cut else ""
-        print(f"weights after {counted(step, 'step')}; {rule} vote of the heads")
-        print(
-            f"mean return {rounded(float(np.mean(found.returns)))} over {counted(len(found.returns), 'episode')}{cut}"
-        )
+        print(f"weights after {format_count(step, 'step')}; {rule} vote of the heads")
+        mean, episodes = format_number(float(np.mean(found.returns))), format_count(len(found.returns), "episode")
+        print(f"mean return {mean} over {episodes}{cut}")
         print(f"returns: {', '.join(f'{value:g}' for value in found.returns)}")
         print(f"lengths: {', '.join(map(str, found.lengths))}")
         print("vote diversity: " + ", ".join(f"{name} {value:.3f}" for name, value in found.diversity.items()))
@@ -95,7 +94,7 @@ class Report:
         out = self.out or (self.folders[0] if len(self.folders) == 1 else Path()) / "report.html"
         try:
             page = write_report(self.folders, out, default_settings())
-        except NotWrittenError as error:
+        except WriteError as error:
             raise UsageError(f"{error}; --out FILE.html writes it elsewhere") from error
         print(f"Open {page} in a browser; its figures and tables are in {page.with_name(f'{page.stem}_files')}.")
         return 0
@@ -125,7 +124,7 @@ class Inspect:
     """Instead of the page, draw one step as the paper's Fig. 1 to this .png, .svg or .pdf file."""
     step: int | None = None
     """Which step to draw with --figure (None: the first that is a flip, or 0)."""
-    own: OwnCode = field(default_factory=OwnCode)
+    own: UserCode = field(default_factory=UserCode)
 
     def __post_init__(self) -> None:
         check_play(self.episodes, self.max_steps, self.seed)
@@ -141,9 +140,9 @@ class Inspect:
     def execute(self) -> int:
         """Play, write, and name what to open."""
         from bootdqn.inspector.inspect import inspect_run
-        from bootdqn.training.display import live_words
+        from bootdqn.training.display import status_line
 
-        with live_words(str(self.run_dir)) as show:
+        with status_line(str(self.run_dir)) as show:
             told = inspect_run(
                 self.run_dir,
                 self.out or Path("inspect.html"),

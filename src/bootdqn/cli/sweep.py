@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from bootdqn.cli.arguments import OwnCode, Repeated
+from bootdqn.cli.arguments import Repeated, UserCode
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 from bootdqn.config.fields import Flag
 from bootdqn.config.train import SavingConfig, default_settings
 from bootdqn.exploration.registry import registered_name
@@ -58,14 +58,14 @@ class Demo:
         from bootdqn.report.report import write_report
         from bootdqn.report.runs import read_runs
         from bootdqn.sweeps.events import check_is_directory
-        from bootdqn.sweeps.executor import conduct
+        from bootdqn.sweeps.executor import run_sweep
 
         console = _console()
         runs = self.plan()
         check_is_directory(self.out)
-        most = counted(self.max_episodes, "episode")
-        console.print(f"{counted(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
-        outcome = conduct(runs, self.out, console, workers=self.workers)
+        most = format_count(self.max_episodes, "episode")
+        console.print(f"{format_count(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
+        outcome = run_sweep(runs, self.out, console, workers=self.workers)
         planned = {str(run.name) for run in runs}
         defaults = default_settings()
         results, _ = read_results(run for run in read_runs(self.out, defaults)[0] if run.name in planned)
@@ -76,7 +76,10 @@ class Demo:
             console.print(f"Open {page} in a browser.")
         missing = len(runs) - len(results)
         if missing:
-            print(f"{missing} of {counted(len(runs), 'run')} did not finish; the same command goes on", file=sys.stderr)
+            print(
+                f"{missing} of {format_count(len(runs), 'run')} did not finish; the same command goes on",
+                file=sys.stderr,
+            )
         return outcome.stop_exit_code or (1 if missing else 0)
 
     def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
@@ -114,7 +117,7 @@ class Sweep:
     """Run on the Ray cluster at this address, or on the one that auto finds (extra: ray)."""
     gpus_per_run: float = 0.0
     """Share of a GPU that each run asks of Ray."""
-    own: OwnCode = field(default_factory=OwnCode)
+    own: UserCode = field(default_factory=UserCode)
     saving: SavingConfig = field(default_factory=SavingConfig)
 
     def __post_init__(self) -> None:
@@ -132,7 +135,7 @@ class Sweep:
     def execute(self) -> int:
         """Make the runs; exit code 0 if every one finished."""
         from bootdqn.sweeps.events import check_is_directory, split_done
-        from bootdqn.sweeps.executor import conduct
+        from bootdqn.sweeps.executor import run_sweep
         from bootdqn.sweeps.plan import load_sweep
 
         sweep = load_sweep(self.name).with_overrides(self.overrides)
@@ -140,12 +143,12 @@ class Sweep:
         check_is_directory(out)
         console = _console()
         changed = f"changed: {' '.join(self.overrides)}" if self.overrides else ""
-        heading = [line for line in (sweep.description, changed, f"{counted(len(runs), 'run')} in {out}") if line]
+        heading = [line for line in (sweep.description, changed, f"{format_count(len(runs), 'run')} in {out}") if line]
         if self.dry_run:
             return self._list_costs(runs, out, heading, console)
         for line in heading:
             console.print(line)
-        outcome = conduct(
+        outcome = run_sweep(
             runs,
             out,
             console,
@@ -159,7 +162,7 @@ class Sweep:
         for end in failed:
             print(f"failed: {out / end.run.name}: {end.error}", file=sys.stderr)
         finished = sum(end.finished for end in outcome.ended)
-        print(f"{finished} of {counted(len(runs), 'run')} finished in {out}")
+        print(f"{finished} of {format_count(len(runs), 'run')} finished in {out}")
         if finished:
             print(f"{shlex.join(['bootdqn', 'report', str(out)])} makes a page of their tables and figures")
         if split_done(runs, out)[0]:
@@ -169,10 +172,10 @@ class Sweep:
     def _list_costs(self, runs: list[PlannedRun], out: Path, heading: list[str], console: Any) -> int:
         """Print what the runs cost at most; exit code 0 if every one can be made."""
         from bootdqn.sweeps.dry_run import dry_run
-        from bootdqn.training.display import live_words
+        from bootdqn.training.display import status_line
 
         keep = bool(self.saving.keep_checkpoint)
-        with live_words("trying a little") as show:
+        with status_line("trying a little") as show:
             table, problems = dry_run(runs, out, self.workers, keeps_checkpoints=keep, show=show)
         for part in (*heading, table):
             console.print(part, soft_wrap=False)  # words and rows whole

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic
 
-from bootdqn.cli.arguments import OwnCode
+from bootdqn.cli.arguments import UserCode
 from bootdqn.config.fields import Flag
 from bootdqn.config.train import EnvT, SavingConfig, TrainConfig
 
@@ -27,10 +27,10 @@ class TrainingOptions:
 
     def train(self, config: TrainConfig[Any], path: Path) -> int:
         """Train in the folder `path`, say where the results are, and return the exit code."""
-        from bootdqn.training.display import live_line, summary_line
+        from bootdqn.training.display import progress_line, summary_line
         from bootdqn.training.run import run
 
-        with live_line(str(path), quiet=self.quiet) as voice:
+        with progress_line(str(path), quiet=self.quiet) as voice:
             outcome = run(
                 config,
                 path,
@@ -76,7 +76,7 @@ class Resume:
     budget: int | None = None
     """Take it further, to so many episodes on DeepSea, frames on Atari or steps elsewhere; a finished run needs to have
     been trained with --keep-checkpoint."""
-    own: OwnCode = field(default_factory=OwnCode)
+    own: UserCode = field(default_factory=UserCode)
     options: TrainingOptions = field(default_factory=TrainingOptions)
 
     def __post_init__(self) -> None:

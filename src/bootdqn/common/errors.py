@@ -20,11 +20,11 @@ def how_to_install(extra: str) -> str:
     return f"in the clone of bootdqn, pip install -c constraints.txt -e '.[{extra}]'"
 
 
-class FolderInUseError(UsageError):
+class RunInUseError(UsageError):
     """Another process holds the folder."""
 
 
-class CannotBeShownError(UsageError):
+class RenderModeError(UsageError):
     """An environment has no picture of itself."""
 
 
@@ -32,7 +32,7 @@ class DamagedFileError(UsageError):
     """A file cannot be read as what it should be."""
 
 
-class NotWrittenError(UsageError):
+class WriteError(UsageError):
     """There is no writing where something was to go: it is full, read-only, or no folder."""
 
 
@@ -43,9 +43,9 @@ def check_writable(path: Path, flag: str) -> None:
     """
     existing = next(above for above in (path, *path.parents) if above.exists())
     if existing != path and not existing.is_dir():
-        raise NotWrittenError(f"{flag} {path} cannot be written: {existing} is not a directory; choose another")
+        raise WriteError(f"{flag} {path} cannot be written: {existing} is not a directory; choose another")
     if not os.access(existing, os.W_OK):
-        raise NotWrittenError(f"{flag} {path} cannot be written: {existing} is read-only; choose another")
+        raise WriteError(f"{flag} {path} cannot be written: {existing} is read-only; choose another")
 
 
 def reason_of(error: OSError) -> str:
@@ -57,7 +57,7 @@ class TrainingError(Exception):
     """A run cannot go on: an environment raised, or a number is not finite. The command line exits with 1."""
 
 
-class FolderLostError(TrainingError):
+class RunLostError(TrainingError):
     """Another process has taken the folder over, because this one was silent for too long."""
 
 

@@ -99,14 +99,14 @@ def read_value(text: str) -> Any:
     return content["value"] if content.keys() == {"value"} else text
 
 
-def write_value(value: Any) -> str:
+def format_value_as_text(value: Any) -> str:
     """Return the text that `read_value` reads as `value`.
 
     Raises:
         ValueError: No text means that.
 
     Example:
-        >>> [write_value(value) for value in (0.001, [0, 1], True, None, "8x8", "1")]
+        >>> [format_value_as_text(value) for value in (0.001, [0, 1], True, None, "8x8", "1")]
         ['0.001', '[0, 1]', 'true', 'none', '8x8', '"1"']
     """
     if value is None:
@@ -153,21 +153,21 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     return f"; {hint}" if hint else ""
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return how many there are of what `noun` names one of.
 
     Example:
-        >>> counted(1, "run"), counted(2000, "run")
+        >>> format_count(1, "run"), format_count(2000, "run")
         ('1 run', '2,000 runs')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def rounded(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number to four significant digits, and large ones to the last whole digit.
 
     Example:
-        >>> [rounded(value) for value in (-0.0058333, 0.0, 99.5, 187.4321, 28539.3)]
+        >>> [format_number(value) for value in (-0.0058333, 0.0, 99.5, 187.4321, 28539.3)]
         ['-0.005833', '0', '99.5', '187.4', '28,539']
     """
     if value == 0 or not 1e-4 <= abs(value) < 1e15:

@@ -17,7 +17,7 @@ _IMPORTED: dict[str, ModuleType] = {}
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*", re.ASCII)
 
 
-class CodeNotImportedError(ValueError):
+class UserCodeNotImportedError(ValueError):
     """A configuration needs code of the user's own that nobody asked to import; `flags` are the way to ask."""
 
     def __init__(self, *flags: str) -> None:

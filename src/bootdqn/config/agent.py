@@ -9,7 +9,7 @@ from bootdqn.exploration.strategies import LARGEST_TEMPERATURE, SMALLEST_TEMPERA
 LossKind = Literal["squared", "huber"]
 Engine = Literal["auto", "fused", "autograd"]
 Precision = Literal["fp32", "bf16"]
-LARGEST_RATE = 1e35
+MAX_LEARNING_RATE = 1e35
 """What single precision can still hold after Adam's first step."""
 
 
@@ -101,7 +101,7 @@ class LearnerConfig:
         for name, kind in (("loss", LossKind), ("engine", Engine), ("precision", Precision)):
             if getattr(self, name) not in get_args(kind):
                 raise ValueError(f"--{name} must be one of {', '.join(get_args(kind))}; got {getattr(self, name)!r}")
-        if not 0 < self.learning_rate < LARGEST_RATE:
+        if not 0 < self.learning_rate < MAX_LEARNING_RATE:
             raise ValueError(f"--learning-rate must be positive and below 1e35, got {self.learning_rate}")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"--discount must be in [0, 1], got {self.discount}")
@@ -111,7 +111,7 @@ class LearnerConfig:
             raise ValueError("--target-rate below 1 needs --precision fp32: bfloat16 would round such small steps away")
 
 
-MOST_HEADS, WIDEST = 10_000, 1_000_000
+MAX_HEADS, MAX_WIDTH = 10_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -128,16 +128,16 @@ class NetworkConfig:
     """Add to each head a random network that never learns, times this (Osband et al. 2018; our experiments take 3)."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.num_heads <= MOST_HEADS:
-            raise ValueError(f"--num-heads must be in 1..{MOST_HEADS}, got {self.num_heads}")
-        if not self.hidden_sizes or not all(1 <= width <= WIDEST for width in self.hidden_sizes):
-            raise ValueError(f"--hidden-sizes must be one or more widths in 1..{WIDEST}, got {self.hidden_sizes}")
+        if not 1 <= self.num_heads <= MAX_HEADS:
+            raise ValueError(f"--num-heads must be in 1..{MAX_HEADS}, got {self.num_heads}")
+        if not self.hidden_sizes or not all(1 <= width <= MAX_WIDTH for width in self.hidden_sizes):
+            raise ValueError(f"--hidden-sizes must be one or more widths in 1..{MAX_WIDTH}, got {self.hidden_sizes}")
         if not 0 <= self.prior_scale < float("inf"):
             raise ValueError(f"--prior-scale must be finite and not negative, got {self.prior_scale}")
 
 
-LARGEST_CAPACITY = 10**9
-Drawing = Literal["uniform", "prioritized"]
+MAX_CAPACITY = 10**9
+ReplaySampling = Literal["uniform", "prioritized"]
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class ReplayConfig:
     """How many transitions are kept; the oldest go first."""
     mask_probability: float = 0.5
     """Chance that a head may learn from a transition, drawn for each head when the transition is stored."""
-    replay: Drawing = "uniform"
+    replay: ReplaySampling = "uniform"
     """How transitions are drawn: all alike, or in proportion to the heads' last errors (Schaul et al. 2016)."""
     alpha: float = 0.6
     """How much the errors tell in prioritized drawing: 0 is uniform, 1 in full proportion."""
@@ -158,12 +158,12 @@ class ReplayConfig:
     """Environment steps over which beta rises to 1 (None: it stays)."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.replay_capacity <= LARGEST_CAPACITY:
-            raise ValueError(f"--replay-capacity must be in 1..{LARGEST_CAPACITY}, got {self.replay_capacity}")
+        if not 1 <= self.replay_capacity <= MAX_CAPACITY:
+            raise ValueError(f"--replay-capacity must be in 1..{MAX_CAPACITY}, got {self.replay_capacity}")
         if not 0 < self.mask_probability <= 1:
             raise ValueError(f"--mask-probability must be in (0, 1], got {self.mask_probability}")
-        if self.replay not in get_args(Drawing):
-            raise ValueError(f"--replay must be one of {', '.join(get_args(Drawing))}; got {self.replay!r}")
+        if self.replay not in get_args(ReplaySampling):
+            raise ValueError(f"--replay must be one of {', '.join(get_args(ReplaySampling))}; got {self.replay!r}")
         for name in ("alpha", "beta"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"--{name} must be in [0, 1], got {getattr(self, name)}")

@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
 from bootdqn.common.text import did_you_mean, read_value
-from bootdqn.common.user_code import CodeNotImportedError, imported_environments, is_module_name
+from bootdqn.common.user_code import UserCodeNotImportedError, imported_environments, is_module_name
 from bootdqn.config.fields import Flag
 
-LARGEST_SIZE = 1000
+MAX_SIZE = 1000
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class DeepSeaConfig:
 
     kind: ClassVar[str] = "deep-sea"
     budget: ClassVar[str] = "max_episodes"
-    must_be_said: ClassVar[str | None] = None
+    required_field: ClassVar[str | None] = None
     minutes_between_checkpoints: ClassVar[float] = 1.0
     frames_per_step: ClassVar[int] = 1
     frame_stack: ClassVar[int] = 1
@@ -72,8 +72,8 @@ class DeepSeaConfig:
         return self.size
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size <= LARGEST_SIZE:
-            raise ValueError(f"--size must be in 1..{LARGEST_SIZE}, got {self.size}")
+        if not 1 <= self.size <= MAX_SIZE:
+            raise ValueError(f"--size must be in 1..{MAX_SIZE}, got {self.size}")
         for field in ("max_episodes", "eval_every_steps"):
             if getattr(self, field) is not None and getattr(self, field) < 1:
                 raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
@@ -108,7 +108,7 @@ class AtariConfig:
 
     kind: ClassVar[str] = "atari"
     budget: ClassVar[str] = "total_frames"
-    must_be_said: ClassVar[str | None] = "game"
+    required_field: ClassVar[str | None] = "game"
     minutes_between_checkpoints: ClassVar[float] = 10.0
     default_target_every: ClassVar[None] = None
     game: str = "Gravitar"
@@ -204,7 +204,7 @@ class GymConfig:
 
     kind: ClassVar[str] = "gym"
     budget: ClassVar[str] = "total_steps"
-    must_be_said: ClassVar[str | None] = "env_id"
+    required_field: ClassVar[str | None] = "env_id"
     minutes_between_checkpoints: ClassVar[float] = 2.0
     frames_per_step: ClassVar[int] = 1
     frame_stack: ClassVar[int] = 1
@@ -253,7 +253,7 @@ class GymConfig:
                 raise ValueError(f"--import must be the name of a module, as in my_environments; got {module!r}")
         known = imported_environments()
         if missing := [f"--import {module}" for module in self.imports if module not in known]:
-            raise CodeNotImportedError(*missing)
+            raise UserCodeNotImportedError(*missing)
         for env_id in (self.env_id, self.options.get("env_id")):  # there are environments that wrap one of another name
             module, colon, name = str(env_id).partition(":")
             if colon and module not in known:

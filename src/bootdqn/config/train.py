@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from bootdqn.common.text import did_you_mean, write_value
-from bootdqn.common.user_code import CodeNotImportedError
+from bootdqn.common.text import did_you_mean, format_value_as_text
+from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.exploration.voting import VoteRule
 
 EnvT = TypeVar("EnvT", bound=EnvConfig)
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed must be in 0..4294967295, got {self.seed}")
-        if not 1 <= self.threads <= MOST_THREADS:
-            raise ValueError(f"--threads must be in 1..{MOST_THREADS}, got {self.threads}")
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise ValueError(f"--threads must be in 1..{MAX_THREADS}, got {self.threads}")
         for name in ("num_envs", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
@@ -194,7 +194,7 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
     default = DEFAULTS[_kind_of(flat)]
     remaining = {key: value for key, value in flat.items() if key != "environment"}
     if isinstance(options := remaining.get("env_options"), Mapping):
-        remaining["env_options"] = [f"{name}={write_value(value)}" for name, value in options.items()]
+        remaining["env_options"] = [f"{name}={format_value_as_text(value)}" for name, value in options.items()]
     parts, missing = {}, list[str]()
     for part_name, part in _parts(default).items():
         hints = get_type_hints(type(part))
@@ -205,10 +205,10 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
         }
         try:
             parts[part_name] = replace(part, **changes)
-        except CodeNotImportedError as error:
+        except UserCodeNotImportedError as error:
             missing += error.flags
     if missing:
-        raise CodeNotImportedError(*missing)
+        raise UserCodeNotImportedError(*missing)
     if remaining:
         known = [part_field.name for part in _parts(default).values() for part_field in fields(part)]
         unknown = next(iter(remaining))
@@ -230,9 +230,9 @@ def _kind_of(flat: Mapping[str, Any]) -> str:
     if not isinstance(kind, str) or kind not in DEFAULTS:
         raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
     env = DEFAULTS[kind].env
-    if env.must_be_said and env.must_be_said not in flat:
-        example = getattr(env, env.must_be_said)
-        raise ValueError(f"the environment {kind} needs {env.must_be_said}, as in {env.must_be_said} = {example!r}")
+    if env.required_field and env.required_field not in flat:
+        example = getattr(env, env.required_field)
+        raise ValueError(f"the environment {kind} needs {env.required_field}, as in {env.required_field} = {example!r}")
     return kind
 
 

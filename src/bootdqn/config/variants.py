@@ -80,7 +80,7 @@ def _with_parameters(shown: Algorithm, parameters: tuple[str, ...]) -> Algorithm
     return Algorithm(label, shown.colour)
 
 
-SAY_NOTHING_OF_THE_ALGORITHM = frozenset(
+NOT_PART_OF_VARIANT = frozenset(
     {"environment", "strategy", "seed", "device", "threads", "engine", "log_every", "snapshot_every"}
 )
 """Settings that runs of one variant may differ in: at most, rounding depends on them."""
@@ -131,7 +131,7 @@ def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Varian
         KeyError: There is no strategy in `config`.
     """
     kind, size = str(config.get("environment")), config.get("size")
-    passed_over = SAY_NOTHING_OF_THE_ALGORITHM | OF_THE_TASK.get(kind, frozenset())
+    passed_over = NOT_PART_OF_VARIANT | OF_THE_TASK.get(kind, frozenset())
     changed = {name: value for name, value in config.items() if name not in passed_over and value != defaults.get(name)}
     if kind == "deep-sea":
         for name, resolved in (("target_every", size), ("mapping_seed", config.get("seed"))):

@@ -328,11 +328,11 @@ class SolvedRule:
                 self.solved_at_strict = self.solved_at_strict or self.episodes
 
 
-def told_solved(solved_at: int | None, solved_at_strict: int | None, otherwise: str) -> str:
+def describe_solved(solved_at: int | None, solved_at_strict: int | None, otherwise: str) -> str:
     """Say where DeepSea was solved, or `otherwise`; and where it was by bsuite's rule, if that is not the same.
 
     Example:
-        >>> told_solved(53, 57, "not solved")
+        >>> describe_solved(53, 57, "not solved")
         "solved at episode 57 (by bsuite's rule, which does not ask for 10 good ones, at episode 53)"
     """
     told = otherwise if solved_at_strict is None else f"solved at episode {solved_at_strict:,}"

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.wrappers import TransformObservation
 
-from bootdqn.common.errors import CannotBeShownError, UsageError
+from bootdqn.common.errors import RenderModeError, UsageError
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.text import did_you_mean
 from bootdqn.config.envs import GymConfig
@@ -118,7 +118,7 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
         raise UsageError(f"--env-id {config.env_id}: {told}{hint} {own}") from error
     except TypeError as error:
         if "'render_mode'" in str(error):
-            raise CannotBeShownError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
+            raise RenderModeError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
         _refuse_unknown_options(config)
         blamed = "does not take these --env-options" if config.env_options else "cannot be made"
         raise UsageError(f"--env-id {config.env_id} {blamed}: {error}") from error

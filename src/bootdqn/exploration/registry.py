@@ -12,7 +12,7 @@ import numpy as np
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import Array
 from bootdqn.common.text import did_you_mean, parse_as
-from bootdqn.common.user_code import CodeNotImportedError, import_code, is_module_name
+from bootdqn.common.user_code import UserCodeNotImportedError, import_code, is_module_name
 from bootdqn.exploration.strategies import STRATEGIES, Strategy
 
 PARAMETER_TYPES = (float, int, bool, str)
@@ -118,7 +118,7 @@ def registered_name(origin: str) -> str:
     _check_origin(origin)
     if advice := script_advice(origin):
         raise ValueError(advice)
-    raise CodeNotImportedError(f"--strategy-from {origin}")
+    raise UserCodeNotImportedError(f"--strategy-from {origin}")
 
 
 def script_advice(origin: str) -> str:

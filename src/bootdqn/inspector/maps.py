@@ -11,9 +11,9 @@ from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.exploration.voting import vote_counts
 from bootdqn.inspector.recording import CULPRIT, Player
-from bootdqn.runs.directory import RunFolder, find_snapshots
+from bootdqn.runs.directory import RunDirectory, find_snapshots
 from bootdqn.runs.threads import pinned_threads
-from bootdqn.runs.weights import Opened
+from bootdqn.runs.weights import LoadedRun
 from bootdqn.training.evaluation import Play
 
 EPISODES = 200
@@ -39,7 +39,7 @@ def deep_sea_maps(player: Player, path: Path, seed: int, weights: Path | None) -
         UsageError: A file does not hold the networks of this run.
         TrainingError: The environment or the strategy raised something.
     """
-    last = RunFolder(path).weights
+    last = RunDirectory(path).weights
     files = [
         *find_snapshots(path).values(),
         *([last] if is_present(last) else []),
@@ -50,7 +50,7 @@ def deep_sea_maps(player: Player, path: Path, seed: int, weights: Path | None) -
     return [found[step] for step in sorted(found)]
 
 
-def _maps(player: Player, opened: Opened, seed: int) -> Maps:
+def _maps(player: Player, opened: LoadedRun, seed: int) -> Maps:
     env: Any = player.environment
     size = player.config.env.size
     q = opened.q_values(np.arange(size * size))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import CannotBeShownError, UsageError, blamed_on
+from bootdqn.common.errors import RenderModeError, UsageError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.common.text import printable
@@ -26,7 +26,7 @@ from bootdqn.exploration.strategies import (
 )
 from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
-from bootdqn.runs.weights import Opened, open_run
+from bootdqn.runs.weights import LoadedRun, open_run
 from bootdqn.training.evaluation import Play
 
 CULPRIT = "the environment"
@@ -237,10 +237,10 @@ class Player:
             self.title, self.strategy, self.strategy_text, has_head, self.compared, self.opened.step, steps
         )
 
-    def _open(self, path: Path, checkpoint: str | int | None) -> Opened:
+    def _open(self, path: Path, checkpoint: str | int | None) -> LoadedRun:
         try:
             return open_run(path, checkpoint, render_mode="rgb_array")
-        except CannotBeShownError as error:
+        except RenderModeError as error:
             self.blind = str(error)
             return open_run(path, checkpoint)
 

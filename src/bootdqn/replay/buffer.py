@@ -21,7 +21,7 @@ SEGMENT_SLOTS = 4096
 """Slots that are saved together in one file."""
 
 
-class RingReplay:
+class ReplayBuffer:
     """Replay of at most `capacity` transitions from `num_envs` environments, drawn uniformly or by priority."""
 
     def __init__(

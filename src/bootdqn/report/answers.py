@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bootdqn.common.text import counted, rounded
+from bootdqn.common.text import format_count, format_number
 from bootdqn.config.variants import label
 from bootdqn.report import atari, deep_sea, gym_runs, paper
 from bootdqn.report.atari import Played
@@ -36,17 +36,18 @@ def atari_answer(played: list[Played]) -> str:
     if len(variants) == 1:
         return _alone_on_atari(played)
     if not games:
-        there = f"{counted(len(played), 'run')}, {counted(len(variants), 'algorithm')}"
+        there = f"{format_count(len(played), 'run')}, {format_count(len(variants), 'algorithm')}"
         return f"On Atari there is nothing to compare yet: {there}."
     best = Counter(filter(None, (atari.leader(played, game, variants) for game in games)))
     seeds = min(len(atari.of(played, game, variant)) for game in games for variant in variants)
     frames = atari.frames_of([run for run in compared if run.game in games])
-    rests_on = f"of {len(variants)} algorithms on {counted(seeds, 'seed')} and {frames} frames."
+    rests_on = f"of {len(variants)} algorithms on {format_count(seeds, 'seed')} and {frames} frames."
     first = [variant for variant in variants if best[variant] == max(best.values(), default=0) > 0]
     if not first:
-        return f"On Atari, none has the highest maximal score alone in any of {counted(len(games), 'game')}, {rests_on}"
+        of = format_count(len(games), "game")
+        return f"On Atari, none has the highest maximal score alone in any of {of}, {rests_on}"
     names, has = " and ".join(map(atari.name_of, first)), "has" if len(first) == 1 else "each have"
-    games_said = f"{best[first[0]]} of {counted(len(games), 'game')}"
+    games_said = f"{best[first[0]]} of {format_count(len(games), 'game')}"
     return f"On Atari, {names} {has} the highest maximal score in {games_said}, {rests_on}"
 
 
@@ -54,9 +55,9 @@ def _alone_on_atari(played: list[Played]) -> str:
     """Say what the only algorithm scored."""
     games = atari.games_of(played)
     told = ", ".join(f"{_mean_best(played, game):,.1f} on {paper.title_of(game)}" for game in games[:MOST_GAMES])
-    more = f" and {counted(len(games) - MOST_GAMES, 'further game')}" if len(games) > MOST_GAMES else ""
+    more = f" and {format_count(len(games) - MOST_GAMES, 'further game')}" if len(games) > MOST_GAMES else ""
     seeds = min(sum(run.game == game for run in played) for game in games)
-    rests_on = f"{counted(seeds, 'seed')}, {atari.frames_of(played)} frames"
+    rests_on = f"{format_count(seeds, 'seed')}, {atari.frames_of(played)} frames"
     return f"On Atari, {atari.name_of(played[0].variant)} has a maximal score of {told}{more} ({rests_on}); {ALONE}."
 
 
@@ -84,7 +85,7 @@ def deep_sea_answer(results: list[Result]) -> str:
         first = [best]
         text = (
             f"At N = {largest}, {label(best.variant)} needed the fewest episodes: {best.mean:,.0f} on average, "
-            f"{best.solved} of {counted(len(best.results), 'run')} solved."
+            f"{best.solved} of {format_count(len(best.results), 'run')} solved."
         )
     else:
         first = [cell for cell in ranked if cell.solved_fraction == best.solved_fraction]
@@ -93,20 +94,20 @@ def deep_sea_answer(results: list[Result]) -> str:
     for cell in named[len(first) :]:
         text += f" Next: {label(cell.variant)}, {_mean_of(cell)} ({cell.solved} of {len(cell.results)} solved)."
     seeds = min(len(cell.results) for cell in named)
-    few = f" {counted(seeds, 'seed')} {'is' if seeds == 1 else 'are'} few: this is a picture, not a proof."
+    few = f" {format_count(seeds, 'seed')} {'is' if seeds == 1 else 'are'} few: this is a picture, not a proof."
     return text + (few if seeds <= 3 else "")
 
 
 def _alone_on_deep_sea(cell: Cell) -> str:
     """Say what the only algorithm needed."""
-    runs = counted(len(cell.results), "run")
+    runs = format_count(len(cell.results), "run")
     if not cell.solved:
         return f"{label(cell.variant)} did not solve DeepSea before the cap in {runs}"
     return f"{label(cell.variant)} needed {_mean_of(cell)} episodes on average, {cell.solved} of {runs} solved"
 
 
 def _how_often(cell: Cell) -> str:
-    runs = f"{cell.solved} of {counted(len(cell.results), 'run')}"
+    runs = f"{cell.solved} of {format_count(len(cell.results), 'run')}"
     return f"{label(cell.variant)} ({runs}, {_mean_of(cell)} episodes on average)"
 
 
@@ -116,7 +117,7 @@ def _mean_of(cell: Cell) -> str:
 
 def _seeds_each(cells: list[Cell]) -> str:
     fewest, most = (end(len(cell.results) for cell in cells) for end in (min, max))
-    return f"{counted(most, 'seed')} each" if fewest == most else f"{fewest} to {counted(most, 'seed')} each"
+    return f"{format_count(most, 'seed')} each" if fewest == most else f"{fewest} to {format_count(most, 'seed')} each"
 
 
 def gym_answer(found: Sequence[GymRun]) -> str:
@@ -124,19 +125,21 @@ def gym_answer(found: Sequence[GymRun]) -> str:
     tasks = gym_runs.by_task(found)
     told = [_answer_of_task(cells) for cells in list(tasks.values())[:MOST_TASKS]]
     left = len(tasks) - len(told)
-    told += [f"The table has {counted(left, 'further environment')}."] if left else []
+    told += [f"The table has {format_count(left, 'further environment')}."] if left else []
     return " ".join(told)
 
 
 def _answer_of_task(cells: Sequence[gym_runs.Cell]) -> str:
     """Say which algorithm is highest in one environment, and whether a rank test tells it from the next."""
-    where = f"On {cells[0].environment} ({counted(cells[0].total_steps, 'step')})"
+    where = f"On {cells[0].environment} ({format_count(cells[0].total_steps, 'step')})"
     measure = gym_runs.measure_of([run for cell in cells for run in cell.runs])
     if measure is None:
         return f"{where} there is nothing to compare: not every run has a return."
     what, ranked = gym_runs.FINAL[measure], gym_runs.ranked(cells, measure)
     best, *others = ranked
-    came_to = f"{rounded(best.mean(measure))} {'on average over' if len(best.runs) > 1 else 'with'} {_seeds(best)}"
+    came_to = (
+        f"{format_number(best.mean(measure))} {'on average over' if len(best.runs) > 1 else 'with'} {_seeds(best)}"
+    )
     if not others:
         return f"{where} {label(best.variant)} has a {what} of {came_to}; {ALONE}."
     level = [cell for cell in ranked if cell.mean(measure) == best.mean(measure)]
@@ -146,19 +149,21 @@ def _answer_of_task(cells: Sequence[gym_runs.Cell]) -> str:
     following = others[0]
     return (
         f"{where} {label(best.variant)} has the highest {what}: {came_to}. Next: {label(following.variant)}, "
-        f"{rounded(following.mean(measure))} with {_seeds(following)}; "
+        f"{format_number(following.mean(measure))} with {_seeds(following)}; "
         f"{_told_apart(best.values(measure), following.values(measure))}."
     )
 
 
 def _seeds(cell: gym_runs.Cell) -> str:
-    return counted(len(cell.runs), "seed")
+    return format_count(len(cell.runs), "seed")
 
 
 def _told_apart(best: Sequence[float], following: Sequence[float]) -> str:
     """Say whether a rank test tells the highest mean's runs from those of the next."""
     if not can_differ(len(best), len(following), LEVEL):
-        return f"{len(best)} against {counted(len(following), 'seed')} are too few for a rank test to tell them apart"
+        return (
+            f"{len(best)} against {format_count(len(following), 'seed')} are too few for a rank test to tell them apart"
+        )
     lower, chance = rank_test(following, best)
     said = said_chance(chance)
     if chance >= LEVEL:

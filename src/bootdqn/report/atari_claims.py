@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 from bootdqn.config.variants import Variant, on_atari
 from bootdqn.report import paper
 from bootdqn.report.atari import (
@@ -33,9 +33,8 @@ def _atari_budget(runs: list[Played]) -> str:
     seeds = min(len(of(runs, run.game, run.variant)) for run in runs)
     if seeds >= paper.SEEDS and min(run.frames[-1] for run in runs) >= paper.FRAMES:
         return ""
-    return (
-        f"; {counted(seeds, 'seed')} of {frames_of(runs)} frames, the paper {paper.SEEDS} of {paper.FRAMES / 1e6:.0f}M"
-    )
+    ours = f"{format_count(seeds, 'seed')} of {frames_of(runs)} frames"
+    return f"; {ours}, the paper {paper.SEEDS} of {paper.FRAMES / 1e6:.0f}M"
 
 
 def _is_the_papers_size(runs: list[Played]) -> bool:
@@ -95,7 +94,7 @@ def best_in_four_games(evidence: Evidence) -> Verdict:
     count = sum(leader(played, game, algorithms) == Variant("evoi") for game in compared)
     runs = [run for run in played if run.game in compared]
     lacking = _lacking(played, compared, paper.MEAN_NORMALISED)
-    says = f"EVOI is best in {count} of {counted(len(compared), 'game')}{lacking}{_atari_budget(runs)}"
+    says = f"EVOI is best in {count} of {format_count(len(compared), 'game')}{lacking}{_atari_budget(runs)}"
     if lacking or len(compared) < len(paper.GAMES) or not _is_the_papers_size(runs):
         return Verdict(OPEN, says, "maximal scores")
     return Verdict(SUPPORTED if count >= 4 else CONTRADICTED, says, "maximal scores")
@@ -121,7 +120,7 @@ def evoi_ends(*, ahead_in: tuple[str, ...] = paper.GAMES, or_level: bool) -> Cal
             low, high = _range_of_mean(ends["evoi"])
             theirs = [_range_of_mean(ends[name]) for name in rivals]
             held.append(all(high >= below if or_level else low > above for below, above in theirs))
-        says = f"holds in {sum(held)} of {counted(len(held), 'game')}{_atari_budget(runs)}"
+        says = f"holds in {sum(held)} of {format_count(len(held), 'game')}{_atari_budget(runs)}"
         if len(held) < len(ahead_in) or not _is_the_papers_size(runs):
             return Verdict(OPEN, says, "score against frames")
         return Verdict(SUPPORTED if all(held) else CONTRADICTED, says, "score against frames")
@@ -151,7 +150,7 @@ def diversity_rises(evidence: Evidence) -> Verdict:
         values = np.array([run.diversity["vote_entropy"][:length] for run in runs])
         first, later = np.split(values, [max(1, length // 10)], axis=1)
         held.append(bool(later.size) and _range_of_mean(first.mean(1))[1] < _range_of_mean(later.mean(1))[0])
-    says = f"holds in {sum(held)} of {counted(len(held), 'game')}{_atari_budget(played)}"
+    says = f"holds in {sum(held)} of {format_count(len(held), 'game')}{_atari_budget(played)}"
     if len(held) < len(paper.GAMES) or not _is_the_papers_size(played):
         return Verdict(OPEN, says, "vote diversity")
     return Verdict(SUPPORTED if sum(held) > len(held) / 2 else CONTRADICTED, says, "vote diversity")
@@ -195,7 +194,9 @@ def more_heads_are_better(evidence: Evidence) -> Verdict:
     runs = [run for group in groups.values() for run in group]
     frames, seeds = min(run.frames[-1] for run in runs), min(map(len, groups.values()))
     told = ", ".join(f"K = {k}: {mean:,.1f}" for k, mean in means.items())
-    says = f"{told}; {counted(seeds, 'seed')} of {frames_of(runs)} frames, the paper {paper.HEADS_FRAMES / 1e6:.0f}M"
+    says = (
+        f"{told}; {format_count(seeds, 'seed')} of {frames_of(runs)} frames, the paper {paper.HEADS_FRAMES / 1e6:.0f}M"
+    )
     if frames < paper.HEADS_FRAMES or seeds < paper.SEEDS or not set(paper.RUNTIME_MINUTES) <= set(groups):
         return Verdict(OPEN, says, "runtime and score by K")
     rising = all(fewer < more for fewer, more in pairwise(means.values()))
@@ -230,7 +231,7 @@ def votes_are_diverse(
             return Verdict(OPEN, f"{_AS_IN_THE_PAPER} the algorithms to compare were not run on one game")
         unlike = f", not in {'; '.join(told)}" if told else ""
         lacking = _lacking(compared, games, (*rivals, *subject))
-        says = f"holds in {sum(held)} of {counted(len(held), 'game')}{unlike}{lacking}{_atari_budget(compared)}"
+        says = f"holds in {sum(held)} of {format_count(len(held), 'game')}{unlike}{lacking}{_atari_budget(compared)}"
         if len(held) < len(asked) or lacking or not _is_the_papers_size(compared):
             return Verdict(OPEN, says, "vote diversity")
         return Verdict(SUPPORTED if all(held) else CONTRADICTED, says, "vote diversity")

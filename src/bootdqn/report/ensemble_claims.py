@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 from bootdqn.report.ensembles import Measured, by_cell
 from bootdqn.report.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 from bootdqn.report.statistics import FEWEST_FOR_INTERVAL
@@ -71,5 +71,5 @@ class _Correlations:
 
 def _looked_into(found: list[Measured]) -> str:
     sizes, steps = sorted({one.size for one in found}), sorted({one.step for one in found})
-    seeds = counted(len({one.seed for one in found}), "seed")
+    seeds = format_count(len({one.seed for one in found}), "seed")
     return f"DeepSea, N = {' and '.join(map(str, sizes))}, after {' and '.join(f'{s:,}' for s in steps)} steps, {seeds}"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
-from bootdqn.common.text import as_plotted, counted
+from bootdqn.common.text import as_plotted, format_count
 from bootdqn.config.variants import Variant
 from bootdqn.report.figures import SO_FAR, STYLE, legend_below, mark_end, mean_line
 from bootdqn.report.gym_runs import Cell, GymRun, measure_of, ranked
@@ -118,10 +118,12 @@ def _caption(
         "shaded 95 % bootstrap intervals from three on."
     )
     if len(chosen) < len(cells):
-        text += f" Drawn are {len(chosen)} of {counted(len(cells), 'algorithm')}, those that came out highest."
+        text += f" Drawn are {len(chosen)} of {format_count(len(cells), 'algorithm')}, those that came out highest."
     text += without_line(chosen, drawn)
     runs = [run for cell in cells if cell.variant in drawn for run in cell.runs if run.finished]
     here = [run for group in drawn.values() for run in group]
     finished = sum(run.finished for run in here)
-    text += "" if finished == len(runs) else f" Of {counted(len(runs), 'run')}, {finished} have their records here."
+    text += (
+        "" if finished == len(runs) else f" Of {format_count(len(runs), 'run')}, {finished} have their records here."
+    )
     return text if finished == len(here) else f"{text} {SO_FAR}"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.text import rounded
+from bootdqn.common.text import format_number
 from bootdqn.config.variants import Variant, label, variant_order
 from bootdqn.report.runs import (
     UNREADABLE,
@@ -196,8 +196,8 @@ def _row(cell: Cell) -> tuple[str, ...]:
         label(cell.variant),
         str(len(cell.runs)),
         last,
-        f"{rounded(interval[0])} to {rounded(interval[1])}" if interval else "",
-        ", ".join(map(rounded, values)),
+        f"{format_number(interval[0])} to {format_number(interval[1])}" if interval else "",
+        ", ".join(map(format_number, values)),
         best,
         training,
     )
@@ -206,4 +206,4 @@ def _row(cell: Cell) -> tuple[str, ...]:
 def _mean(values: Sequence[float | None]) -> str:
     """Return the mean of values, or nothing where one is missing: a mean over some seeds would not be that of all."""
     known = [value for value in values if value is not None]
-    return rounded(float(np.mean(known))) if len(known) == len(values) else ""
+    return format_number(float(np.mean(known))) if len(known) == len(values) else ""

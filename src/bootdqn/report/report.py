@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
 
-from bootdqn.common.errors import NotWrittenError, UsageError, reason_of
+from bootdqn.common.errors import UsageError, WriteError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
-from bootdqn.common.text import counted, printable
+from bootdqn.common.text import format_count, printable
 from bootdqn.config.variants import Variant, algorithm, label, nameless, on_atari
 from bootdqn.report import (
     acting_figures,
@@ -115,7 +115,9 @@ def write_report(root: Path | Sequence[Path], out: Path, defaults: Defaults) -> 
         _add_claims(content, evidence)
     listed = {trouble.name for trouble in troubles}
     _add_troubles(content, troubles + [trouble for trouble in in_part if trouble.name not in listed])
-    heading = f"{len(results) + len(played) + len(in_gym)} of {counted(len(runs) + len(unreadable), 'run')} in {where}"
+    heading = (
+        f"{len(results) + len(played) + len(in_gym)} of {format_count(len(runs) + len(unreadable), 'run')} in {where}"
+    )
     _write(out, page(answer(results, played, in_gym), heading, content.sections), content)
     return out
 
@@ -300,7 +302,7 @@ def _write(out: Path, text: str, content: Content) -> None:
         write_text_atomically(out, text)
         _write_files(content, out.with_name(f"{out.stem}_files"))
     except OSError as error:
-        raise NotWrittenError(f"the report cannot be written to {out.parent}: {reason_of(error)}") from error
+        raise WriteError(f"the report cannot be written to {out.parent}: {reason_of(error)}") from error
 
 
 def _write_files(content: Content, folder: Path) -> None:

@@ -10,7 +10,7 @@ from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import is_present
 from bootdqn.common.text import printable
 from bootdqn.config.variants import Variant, variant_of
-from bootdqn.runs.directory import RunFolder, find_runs
+from bootdqn.runs.directory import RunDirectory, find_runs
 from bootdqn.runs.lock import is_held
 from bootdqn.runs.status import budget_use
 
@@ -25,7 +25,7 @@ class Run:
 
     name: str
     """Its path below the folder that was asked for, or all of it where several were."""
-    folder: RunFolder
+    folder: RunDirectory
     config: dict[str, Any]
     summary: dict[str, Any]
     """Empty where the run has not ended."""
@@ -107,7 +107,7 @@ def read_runs(root: Path | Sequence[Path], defaults: Defaults) -> tuple[list[Run
     return runs, troubles
 
 
-def _named(roots: Sequence[Path]) -> Iterator[tuple[str, RunFolder]]:
+def _named(roots: Sequence[Path]) -> Iterator[tuple[str, RunDirectory]]:
     """Yield each run folder once, named by its path below the folder that was asked for, or by all of it of several."""
     known = set()
     for root in roots:

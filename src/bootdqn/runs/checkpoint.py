@@ -36,7 +36,7 @@ from bootdqn.common.files import (
 )
 from bootdqn.common.specs import Array
 from bootdqn.common.tensor_files import MAX_BYTES, Digest, digest_of, read_tensors, write_tensors
-from bootdqn.replay.buffer import RingReplay
+from bootdqn.replay.buffer import ReplayBuffer
 
 FORMAT, FORMAT_VERSION = "bootdqn checkpoint", 3
 KEPT = 2
@@ -96,7 +96,7 @@ class Checkpoints:
         """Return how many there are, half-written ones among them."""
         return sum(_CHECKPOINT.fullmatch(name) is not None for name in list_directory(self._path))
 
-    def save(self, step: int, state: State, replay: RingReplay) -> int:
+    def save(self, step: int, state: State, replay: ReplayBuffer) -> int:
         """Write a checkpoint and return how many bytes were new; an OSError leaves the ones before as they are."""
         if step in self._kept:
             return 0
@@ -151,7 +151,7 @@ class Checkpoints:
             f"no checkpoint in {self._path} can be used: {'; '.join(problems)}. --restart begins the run again"
         )
 
-    def load_segments(self, loaded: Loaded, replay: RingReplay) -> None:
+    def load_segments(self, loaded: Loaded, replay: ReplayBuffer) -> None:
         """Put the pieces of the replay that `loaded` refers to in their places.
 
         Raises:
@@ -190,7 +190,7 @@ class Checkpoints:
     def _segment_file(self, segment: Segment) -> Path:
         return self._segments_path / f"{segment.digest.sha256}.safetensors"
 
-    def _save_segments(self, replay: RingReplay) -> tuple[dict[int, Segment], int]:
+    def _save_segments(self, replay: ReplayBuffer) -> tuple[dict[int, Segment], int]:
         """Write the pieces that changed; return all that make up the replay, and how many bytes were new."""
         segments, written = {}, 0
         for index, version in enumerate(replay.segment_versions):

@@ -42,7 +42,7 @@ _TYPES_IN_SUMMARY: dict[str, tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class RunFolder:
+class RunDirectory:
     """One run: one configuration, one seed, one folder."""
 
     path: Path
@@ -170,7 +170,7 @@ def _records_backwards(path: Path) -> Iterator[dict[str, Any]]:
             yield parse_json_object(line, f"the end of {path}", RECORD)
 
 
-def find_runs(root: Path, most_directories: float = math.inf) -> list[RunFolder]:
+def find_runs(root: Path, most_directories: float = math.inf) -> list[RunDirectory]:
     """Return every run folder at or below `root`, in the order of their paths, also where config.json is lost.
 
     Links to directories are not followed, and what cannot be read, such as paths that are too long, is passed over.
@@ -179,7 +179,7 @@ def find_runs(root: Path, most_directories: float = math.inf) -> list[RunFolder]
         root: Where to look.
         most_directories: Look into so many, and leave the others out.
     """
-    names = {file.name for file in (RunFolder(root).config, RunFolder(root).summary, RunFolder(root).metrics)}
+    names = {file.name for file in (RunDirectory(root).config, RunDirectory(root).summary, RunDirectory(root).metrics)}
     found, waiting, seen = [], [root], 0
     while waiting and seen < most_directories:  # no recursion: somebody may have nested thousands
         seen += 1
@@ -189,7 +189,7 @@ def find_runs(root: Path, most_directories: float = math.inf) -> list[RunFolder]
                     found.append(path)
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(Path(entry.path))
-    return [RunFolder(path) for path in sorted(set(found))]
+    return [RunDirectory(path) for path in sorted(set(found))]
 
 
 def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:
@@ -212,6 +212,6 @@ def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:
 
 def find_snapshots(path: Path) -> dict[int, Path]:
     """Return the snapshots of the run `path` by their step."""
-    folder = RunFolder(path).snapshots
+    folder = RunDirectory(path).snapshots
     found = (SNAPSHOT_NAME.fullmatch(name) for name in list_directory(folder))
     return {int(name[1]): folder / name[0] for name in found if name}

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bootdqn.common.errors import DamagedFileError, FolderInUseError, FolderLostError
+from bootdqn.common.errors import DamagedFileError, RunInUseError, RunLostError
 from bootdqn.common.files import open_regular, read_regular
 
 HEARTBEAT_SECONDS = 10.0
@@ -64,7 +64,7 @@ class Lock:
         except OSError:
             return
         if holder is None or holder.token != self._holder.token:
-            raise FolderLostError(f"{self._path.parent} was taken over by {holder or 'another process'}")
+            raise RunLostError(f"{self._path.parent} was taken over by {holder or 'another process'}")
 
     def release(self) -> None:
         """Give the lock back."""
@@ -187,7 +187,7 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
         silent = _age(path)
         if held_here or (not same_kernel and _may_live(silent)):
             hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - silent:.0f} seconds"
-            raise FolderInUseError(
+            raise RunInUseError(
                 f"{path.parent} is in use by {holder or 'another process'}: wait for it or choose another folder{hint}"
             )
         _move_away(path, holder)

@@ -10,7 +10,7 @@ from bootdqn.exploration.registry import load_strategy, registered_modules, regi
 
 
 @dataclass(frozen=True)
-class Extensions:
+class Plugins:
     """What to import for strategies and environments of the user's own."""
 
     strategies: tuple[str, ...] = ()
@@ -33,9 +33,9 @@ class Extensions:
                 load_strategy(origin, self.folder)
 
 
-def loaded() -> Extensions:
+def loaded() -> Plugins:
     """Return what this process has of the user's own."""
-    return Extensions(registered_origins(), imported_environments(), Path.cwd())
+    return Plugins(registered_origins(), imported_environments(), Path.cwd())
 
 
 def digests() -> dict[str, str | None]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.text import printable
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.plugins import digests
 
 PACKAGES = (
@@ -38,12 +38,12 @@ _ID = re.compile(r"[0-9a-f]{16}")
 class Provenance:
     """What is known of how the run in a folder came about: its beginning, and each process that took it up since."""
 
-    folder: RunFolder
+    folder: RunDirectory
     known: dict[str, Any]
     """What `provenance.json` holds, or will hold: an id at least, where somebody has removed the file."""
 
     @classmethod
-    def begin(cls, folder: RunFolder, threads: int, environment: dict[str, Any], package: str) -> "Provenance":
+    def begin(cls, folder: RunDirectory, threads: int, environment: dict[str, Any], package: str) -> "Provenance":
         """Return that of a run which begins in this process; nothing is written yet.
 
         Args:
@@ -55,7 +55,7 @@ class Provenance:
         return cls(folder, {"id": _new_id()} | provenance(threads, package) | {"environment": environment})
 
     @classmethod
-    def read(cls, folder: RunFolder) -> "Provenance":
+    def read(cls, folder: RunDirectory) -> "Provenance":
         """Return that of a run which has begun.
 
         Raises:
@@ -82,9 +82,9 @@ class Provenance:
         """Write it into the folder."""
         write_json_atomically(self.folder.provenance, self.known)
 
-    def changes_of_own_code(self) -> list[str]:
+    def changes_of_user_code(self) -> list[str]:
         """Return a line for each module of the user's own that is no longer what the run began with."""
-        before, now = self.known.get("own_code"), digests()
+        before, now = self.known.get("user_code"), digests()
         return [
             f"{module} has changed since this run began, which is no longer exact"
             for module, digest in (before.items() if isinstance(before, dict) else [])
@@ -146,7 +146,7 @@ def provenance(threads: int, package: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": versions(package),
         "source": source_of(Path(__file__).parents[1]),
-        "own_code": digests(),
+        "user_code": digests(),
         "machine": {
             "host": platform.node(),
             "system": platform.platform(),

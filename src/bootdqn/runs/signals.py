@@ -15,7 +15,7 @@ from types import FrameType
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class InsistedError(KeyboardInterrupt):
+class RepeatedSignalError(KeyboardInterrupt):
     """The same signal came a second time: leave at once."""
 
     def __init__(self, signal_number: int) -> None:
@@ -33,7 +33,7 @@ class StopRequest:
         if number == signal.SIGHUP:
             _leave_terminal_that_is_gone()
         elif self.signal_number == number:
-            raise InsistedError(number)
+            raise RepeatedSignalError(number)
         self.signal_number = self.signal_number or number
 
     def __bool__(self) -> bool:
@@ -46,7 +46,7 @@ class StopRequest:
         return 128 + (self.signal_number or 0)
 
 
-def heeded_signals() -> list[signal.Signals]:
+def handled_signals() -> list[signal.Signals]:
     """Return the signals that ask to stop; SIGHUP is none where it is ignored, as `nohup` wants."""
     deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [number for number in STOP_SIGNALS if not (deaf and number == signal.SIGHUP)]
@@ -68,7 +68,7 @@ def stop_on_signal() -> Iterator[StopRequest]:
     if isinstance(outer, StopRequest):
         yield outer
         return
-    before = {number: signal.signal(number, request) for number in heeded_signals()}
+    before = {number: signal.signal(number, request) for number in handled_signals()}
     try:
         yield request
     finally:

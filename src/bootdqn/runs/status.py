@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.common.text import counted
-from bootdqn.runs.directory import RunFolder
+from bootdqn.common.text import format_count
+from bootdqn.runs.directory import RunDirectory
 
 _BUDGETS = {"deep-sea": ("max_episodes", "episode"), "atari": ("total_frames", "frame"), "gym": ("total_steps", "step")}
 """By the environment's kind, the setting that is the budget, and what it counts."""
@@ -19,10 +19,10 @@ class BudgetUse(NamedTuple):
     unit: str
 
     def __str__(self) -> str:
-        return f"{counted(self.used, self.unit)} of at most {self.budget:,}"
+        return f"{format_count(self.used, self.unit)} of at most {self.budget:,}"
 
 
-def budget_use(folder: RunFolder, config: Mapping[str, Any]) -> BudgetUse:
+def budget_use(folder: RunDirectory, config: Mapping[str, Any]) -> BudgetUse:
     """Return how far the run in `folder` has come, by its summary, or by its last record where it has none.
 
     Raises:

@@ -16,8 +16,8 @@ from bootdqn.common.text import did_you_mean, printable
 from bootdqn.config.train import TrainConfig, from_flat
 from bootdqn.envs.factory import Environment, for_evaluation, make_environment, spec_of
 from bootdqn.replay.observation_stores import like
-from bootdqn.runs.cleanup import remove_left_overs
-from bootdqn.runs.directory import RunFolder, find_runs, find_weights
+from bootdqn.runs.cleanup import remove_leftovers
+from bootdqn.runs.directory import RunDirectory, find_runs, find_weights
 
 HEADER_BYTES = 2**24
 """The most that the names and shapes of a file of weights take."""
@@ -75,7 +75,7 @@ MOST_DIRECTORIES = 10_000
 """Directories that are searched for them: somebody may have named the root of a disk."""
 
 
-class Opened(NamedTuple):
+class LoadedRun(NamedTuple):
     """A run to be played and looked at."""
 
     config: TrainConfig[Any]
@@ -98,13 +98,13 @@ class Opened(NamedTuple):
             raise TrainingError("the Q-values of the weights that were loaded are not finite")
         return q
 
-    def with_weights(self, weights: Path) -> "Opened":
+    def with_weights(self, weights: Path) -> "LoadedRun":
         """Return the same run, its environment shared, with the networks in another of its files."""
         ensemble, step = load_ensemble(weights, self.config, self.spec)
         return self._replace(ensemble=ensemble, step=step)
 
 
-def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: str | None = None) -> Opened:
+def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: str | None = None) -> LoadedRun:
     """Open the run in folder `path` at a snapshot's step, or with the weights in a file (None: those saved last).
 
     Raises:
@@ -112,16 +112,16 @@ def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: st
         CannotBeShownError: The environment has no such render mode.
     """
     config = read_run_config(path)
-    remove_left_overs(RunFolder(path))
-    weights = find_weights(path, checkpoint) or RunFolder(path).weights
+    remove_leftovers(RunDirectory(path))
+    weights = find_weights(path, checkpoint) or RunDirectory(path).weights
     environment = make_environment(for_evaluation(config.env), render_mode=render_mode)
     spec = spec_of(environment)
-    return Opened(config, environment, spec, *load_ensemble(weights, config, spec))
+    return LoadedRun(config, environment, spec, *load_ensemble(weights, config, spec))
 
 
 def read_run_config(path: Path) -> TrainConfig[Any]:
     """Return the configuration of the run in folder `path`; a UsageError if there is none."""
-    folder = RunFolder(path)
+    folder = RunDirectory(path)
     if not is_present(folder.config):
         raise UsageError(_no_run(path))
     try:
@@ -133,7 +133,7 @@ def read_run_config(path: Path) -> TrainConfig[Any]:
 def _no_run(path: Path) -> str:
     """Say that `path` is no run directory, and name those that are in it or are called almost the same."""
     if not is_present(path):
-        near = [printable(str(one)) for one in sorted(path.parent.glob("*")) if is_present(RunFolder(one).config)]
+        near = [printable(str(one)) for one in sorted(path.parent.glob("*")) if is_present(RunDirectory(one).config)]
         return f"{path} does not exist{did_you_mean(str(path), near)}"
     told = f"{path} is not a run directory: it has no config.json"
     below = [printable(str(run.path)) for run in find_runs(path, MOST_DIRECTORIES)] if path.is_dir() else []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 from bootdqn.config.envs import EnvConfig
 from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import for_evaluation, make_environment
@@ -17,7 +17,7 @@ from bootdqn.runs.threads import pinned_threads
 from bootdqn.sweeps.plan import PlannedRun
 from bootdqn.training.evaluation import evaluate
 from bootdqn.training.loop import Parts, make_parts, train
-from bootdqn.training.memory_estimate import Estimate, estimate, refuse_environments_that_cannot_fit
+from bootdqn.training.memory_estimate import Estimate, check_environments_fit, estimate
 
 PROBE_SECONDS = 4.0
 """How long all kinds of run of a sweep are tried together."""
@@ -63,7 +63,7 @@ def costs(runs: list[PlannedRun], show: Callable[[str], None] = lambda _words: N
     found: list[Cost | UsageError] = []
     for planned, kind in zip(runs, kinds, strict=True):
         if kind not in known:
-            show(f"{len(known) + 1} of {counted(len(set(kinds)), 'kind')} of run")
+            show(f"{len(known) + 1} of {format_count(len(set(kinds)), 'kind')} of run")
             known[kind] = _measured_or_refused(planned.config, probe_seconds)
         measured, steps = known[kind], planned.config.env.longest_steps
         if isinstance(measured, UsageError):
@@ -85,7 +85,7 @@ def memory_needed(runs: list[PlannedRun]) -> list[int]:
         kind = _kind(config)
         if kind not in known:
             try:
-                refuse_environments_that_cannot_fit(config.run.num_envs)
+                check_environments_fit(config.run.num_envs)
                 known[kind] = estimate(make_parts(config)).memory
             except Exception:  # the run itself will say why
                 known[kind] = 0
@@ -120,7 +120,7 @@ def _measured_or_refused(config: TrainConfig[Any], probe_seconds: float) -> _Mea
 def _measured(config: TrainConfig[Any], probe_seconds: float) -> _Measured:
     soon = replace(config.learner, learning_starts=min(config.learner.learning_starts, config.learner.batch_size))
     config = replace(config, learner=soon)
-    refuse_environments_that_cannot_fit(config.run.num_envs)
+    check_environments_fit(config.run.num_envs)
     with pinned_threads(config.run.threads):
         parts = make_parts(config)
         needed = estimate(parts)

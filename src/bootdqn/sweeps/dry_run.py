@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 from bootdqn.sweeps.cost import Cost, costs, longest_first
 from bootdqn.sweeps.events import split_done
 from bootdqn.sweeps.executor import largest_together, runs_at_a_time
@@ -51,7 +51,7 @@ def dry_run(
     refused = [str(cost) for cost in found.values() if isinstance(cost, UsageError)]
     if refused and len(refused) == len(runs):
         raise UsageError(refused[0])
-    problems = [f"{counted(refused.count(why), 'run')} cannot be made: {why}" for why in dict.fromkeys(refused)]
+    problems = [f"{format_count(refused.count(why), 'run')} cannot be made: {why}" for why in dict.fromkeys(refused)]
     problems += [f"{out / end.run.name}: {end.error}" for end in ended if not end.finished]
     measured = {name: cost for name, cost in found.items() if isinstance(cost, Cost)}
     table = _table(runs, measured, {end.run.name for end in ended if end.finished})

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bootdqn.common.errors import UsageError
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.sweeps.plan import PlannedRun
 from bootdqn.training.callbacks import Progress
 
@@ -90,7 +90,7 @@ def split_done(runs: list[PlannedRun], out: Path) -> tuple[list[PlannedRun], lis
     todo, ended = [], []
     for planned in runs:
         try:
-            summary = finished_summary(RunFolder(out / planned.name), planned.config)
+            summary = finished_summary(RunDirectory(out / planned.name), planned.config)
         except UsageError as error:
             ended.append(Ended(planned, None, str(error)))
             continue

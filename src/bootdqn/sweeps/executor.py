@@ -10,8 +10,8 @@ from rich.console import Console
 
 from bootdqn.common.errors import UsageError, check_writable
 from bootdqn.config.train import SavingConfig
-from bootdqn.runs.cleanup import remove_left_overs
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.cleanup import remove_leftovers
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.resources import available_cores, available_memory
 from bootdqn.sweeps.cost import longest_first, memory_needed
 from bootdqn.sweeps.events import SweepOutcome, split_done
@@ -21,7 +21,7 @@ from bootdqn.sweeps.progress import Display, shown
 from bootdqn.training.memory_estimate import gigabytes
 
 
-def conduct(
+def run_sweep(
     runs: list[PlannedRun],
     out: Path,
     console: Console,
@@ -39,7 +39,7 @@ def conduct(
     """
     todo, ended = split_done(runs, out)
     for end in ended:
-        remove_left_overs(RunFolder(out / end.run.name))
+        remove_leftovers(RunDirectory(out / end.run.name))
     if not todo:
         return SweepOutcome(ended)
     check_writable(out, "--out")

@@ -12,13 +12,13 @@ from typing import Any
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.config.train import SavingConfig
-from bootdqn.runs.plugins import Extensions, loaded
+from bootdqn.runs.plugins import Plugins, loaded
 from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.sweeps.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.sweeps.plan import PlannedRun
 from bootdqn.sweeps.processes import dismiss, ignore_stop_signals, spawn, unblock_stop_signals
 from bootdqn.training.run import run
-from bootdqn.training.trainer import Voice
+from bootdqn.training.trainer import RunCallbacks
 
 
 def run_all(
@@ -74,7 +74,7 @@ def run_all(
 class _Worker:
     """A process that trains the runs it is sent, one after the other; a new process is started if it dies."""
 
-    def __init__(self, out: Path, saving: SavingConfig | None, extensions: Extensions) -> None:
+    def __init__(self, out: Path, saving: SavingConfig | None, extensions: Plugins) -> None:
         self._orders = out, saving, extensions
         self.current: PlannedRun | None = None
         self.process, self.connection = spawn(_work, *self._orders)
@@ -134,7 +134,7 @@ def _with_news(workers: list[_Worker]) -> list[_Worker]:
     return [worker for worker in workers if worker.connection in ready]
 
 
-def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | None, extensions: Extensions) -> None:
+def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | None, extensions: Plugins) -> None:
     """Train runs until the parent closes the connection.
 
     The parent asks to stop once, at any time after it sent a run, so no moment may miss it: signals are blocked until
@@ -154,7 +154,7 @@ def _train_one(
     planned: PlannedRun,
     out: Path,
     saving: SavingConfig | None,
-    extensions: Extensions,
+    extensions: Plugins,
     connection: "Connection[Any, Any]",
 ) -> Ended:
     parent_is_there, warnings = True, list[str]()
@@ -174,7 +174,7 @@ def _train_one(
 
     try:
         extensions.load()
-        voice = Voice(show=lambda progress: tell(Underway(planned, progress)), warn=warn)
+        voice = RunCallbacks(show=lambda progress: tell(Underway(planned, progress)), warn=warn)
         outcome = run(planned.config, out / planned.name, voice, saving=saving)
     except KeyboardInterrupt:
         return Ended(planned, None, "stopped at once")

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from bootdqn.runs.signals import STOP_SIGNALS, heeded_signals
+from bootdqn.runs.signals import STOP_SIGNALS, handled_signals
 
 EXIT_WITHIN_SECONDS = 10.0
 
@@ -43,7 +43,7 @@ def ignore_stop_signals() -> None:
 
     Unlike SIG_IGN, a handler keeps those that are blocked pending, and is not inherited by programs started from here.
     """
-    for number in heeded_signals():
+    for number in handled_signals():
         signal.signal(number, lambda *_: None)
 
 

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 from bootdqn.config.train import default_settings, to_flat
 from bootdqn.config.variants import algorithm, is_dqn, label, nameless, on_atari, variant_of
 from bootdqn.sweeps.events import Ended, Event, Notice, Started
@@ -70,7 +70,7 @@ class Display:
     def _heading(self) -> str:
         waiting = len(self._left) - len(self._under_way)
         parts = [
-            f"{self._done} of {counted(self._total, 'run')} done",
+            f"{self._done} of {format_count(self._total, 'run')} done",
             f"{len(self._under_way)} running",
             f"{waiting} waiting",
         ]

@@ -17,8 +17,8 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from bootdqn.common.errors import DamagedFileError, UsageError, how_to_install
-from bootdqn.common.text import counted
-from bootdqn.runs.directory import RunFolder
+from bootdqn.common.text import format_count
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import Holder, holder_of
 from bootdqn.sweeps.events import Ended, Event, Notice, Started, Underway
 from bootdqn.sweeps.plan import PlannedRun
@@ -121,7 +121,7 @@ class _Driver:
             self._look_at_directories()
 
     def _submit(self, planned: PlannedRun) -> None:
-        self._left_behind[planned.name] = holder_of(RunFolder(self._out / planned.name).lock)
+        self._left_behind[planned.name] = holder_of(RunDirectory(self._out / planned.name).lock)
         needed = self._needed(planned)
         task = self._task.options(
             name=str(planned.name),
@@ -239,7 +239,7 @@ class _Driver:
                 words = f"{needed['CPU']} CPUs, {gigabytes(int(needed['memory']))} of memory and {needed['GPU']:g} GPUs"
                 waiting.setdefault(words, []).append(planned)
         for words, (first, *others) in waiting.items():
-            who = f"it and {counted(len(others), 'other')} wait" if others else "it waits"
+            who = f"it and {format_count(len(others), 'other')} wait" if others else "it waits"
             self._send(Notice(first, f"no node has {words}: {who} until one joins the cluster"))
 
     def _look_at_directories(self) -> None:
@@ -248,7 +248,7 @@ class _Driver:
         A run has started when its directory is locked by another worker than the one that was lost with it.
         """
         for planned in self._pending.values():
-            directory = RunFolder(self._out / planned.name)
+            directory = RunDirectory(self._out / planned.name)
             if holder_of(directory.lock) in (None, self._left_behind[planned.name]):
                 continue
             if planned.name not in self._started:
@@ -269,7 +269,7 @@ def _attempt(planned: PlannedRun, orders: Orders) -> tuple[str, Attempt]:
     return _import_ray().get_runtime_context().get_node_id(), attempt(planned, orders)
 
 
-def _progress_of(directory: RunFolder, planned: PlannedRun) -> Progress | None:
+def _progress_of(directory: RunDirectory, planned: PlannedRun) -> Progress | None:
     """Return where a run is, from the last line of its `timing.jsonl`."""
     try:
         record = directory.last_timing() or {}

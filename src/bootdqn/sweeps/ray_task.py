@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from bootdqn.common.errors import FolderInUseError, UsageError
+from bootdqn.common.errors import RunInUseError, UsageError
 from bootdqn.config.train import SavingConfig
 from bootdqn.runs.lock import LOST_AFTER_SECONDS
-from bootdqn.runs.plugins import Extensions
+from bootdqn.runs.plugins import Plugins
 from bootdqn.sweeps.events import Ended, end_of
 from bootdqn.sweeps.plan import PlannedRun
 
@@ -20,7 +20,7 @@ class Orders(NamedTuple):
 
     token: Path
     """A file in the output directory, by which a node shows that it sees that very directory."""
-    extensions: Extensions
+    extensions: Plugins
     saving: SavingConfig | None
 
 
@@ -66,17 +66,20 @@ def wait_until_usable(orders: Orders) -> None:
 def _train(planned: PlannedRun, orders: Orders) -> tuple[Ended, list[str]]:
     """Train one run, and return how it ended and what it warned of; the lock of a lost worker is waited for."""
     from bootdqn.training.run import run
-    from bootdqn.training.trainer import Voice
+    from bootdqn.training.trainer import RunCallbacks
 
     deadline = time.monotonic() + 1.5 * LOST_AFTER_SECONDS
     while True:
         warnings: list[str] = []
         try:
             outcome = run(
-                planned.config, orders.token.parent / planned.name, Voice(warn=warnings.append), saving=orders.saving
+                planned.config,
+                orders.token.parent / planned.name,
+                RunCallbacks(warn=warnings.append),
+                saving=orders.saving,
             )
             return end_of(planned, outcome, warnings), warnings
-        except FolderInUseError as error:
+        except RunInUseError as error:
             if time.monotonic() > deadline:
                 return Ended(planned, None, str(error)), warnings
             time.sleep(LOST_AFTER_SECONDS / 20)

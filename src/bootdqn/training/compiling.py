@@ -7,8 +7,8 @@ from typing import Any
 
 from numba.core.event import Event, Listener, install_listener
 
-from bootdqn.agent.compiled_learner import TabularLearner
-from bootdqn.config.agent import ActorConfig, Drawing, LearnerConfig, NetworkConfig, ReplayConfig
+from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig, ReplaySampling
 from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.train import TrainConfig
 from bootdqn.training.loop import Parts, make_parts, train
@@ -16,9 +16,9 @@ from bootdqn.training.loop import Parts, make_parts, train
 COMPILING = "compiling the kernel, once for this machine ..."
 
 
-def make_kernels_ready(config: TrainConfig[Any], parts: Parts, announce: Callable[[str], None]) -> None:
+def compile_kernels(config: TrainConfig[Any], parts: Parts, announce: Callable[[str], None]) -> None:
     """Compile all that a run made of `parts` will call, unless it is in Numba's cache, and announce it if so."""
-    fused, replay = isinstance(parts.learner, TabularLearner), config.replay.replay
+    fused, replay = isinstance(parts.learner, CompiledLearner), config.replay.replay
     if fused or replay == "prioritized":
         with install_listener("numba:compile", _FirstStart(lambda: announce(COMPILING))):
             _train_a_little(fused, replay, several_steps=config.learner.n_step > 1)
@@ -40,7 +40,7 @@ class _FirstStart(Listener):
 
 
 @cache
-def _train_a_little(fused: bool, replay: Drawing, *, several_steps: bool) -> None:
+def _train_a_little(fused: bool, replay: ReplaySampling, *, several_steps: bool) -> None:
     """Train on the smallest DeepSea, in parts of its own, with all that decides which kernels are called, and how."""
     config = TrainConfig(
         env=DeepSeaConfig(size=2, mapping_seed=0),

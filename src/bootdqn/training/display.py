@@ -10,11 +10,11 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from bootdqn.common.text import counted, rounded
-from bootdqn.envs.deep_sea import told_solved
+from bootdqn.common.text import format_count, format_number
+from bootdqn.envs.deep_sea import describe_solved
 from bootdqn.training.callbacks import Progress
 from bootdqn.training.stopping import RECENT_EPISODES
-from bootdqn.training.trainer import Voice
+from bootdqn.training.trainer import RunCallbacks
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
 T = TypeVar("T")
@@ -29,14 +29,14 @@ def describe(progress: Progress) -> str:
 def result_of_summary(summary: dict[str, Any]) -> str:
     """Say what a run found."""
     if "solved_at_strict" in summary:
-        otherwise = f"not solved in {counted(summary['episodes'], 'episode')}"
-        return told_solved(summary["solved_at"], summary["solved_at_strict"], otherwise)
+        otherwise = f"not solved in {format_count(summary['episodes'], 'episode')}"
+        return describe_solved(summary["solved_at"], summary["solved_at_strict"], otherwise)
     recent, best = summary.get("recent_return"), summary.get("max_evaluation")
-    evaluated = "not evaluated" if best is None else f"best evaluation {rounded(best)}"
+    evaluated = "not evaluated" if best is None else f"best evaluation {format_number(best)}"
     if recent is None:
         return evaluated
-    episodes = counted(min(summary["episodes"], RECENT_EPISODES), "episode")
-    return f"mean return {rounded(recent)} of the last {episodes}, {evaluated}"
+    episodes = format_count(min(summary["episodes"], RECENT_EPISODES), "episode")
+    return f"mean return {format_number(recent)} of the last {episodes}, {evaluated}"
 
 
 def summary_line(summary: dict[str, Any]) -> str:
@@ -48,7 +48,7 @@ def summary_line(summary: dict[str, Any]) -> str:
 def length_of_summary(summary: dict[str, Any]) -> str:
     """Say how long a run is so far: in frames where a step is several of them, as in the flags, else in steps."""
     steps, frames = summary["steps"], summary.get("frames")
-    return counted(steps, "step") if frames in (None, steps) else counted(frames, "frame")
+    return format_count(steps, "step") if frames in (None, steps) else format_count(frames, "frame")
 
 
 def duration(seconds: float) -> str:
@@ -69,7 +69,7 @@ def can_redraw(console: Console) -> bool:
 
 
 @contextmanager
-def live_line(label: str, *, quiet: bool = False) -> Iterator[Voice]:
+def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
     """Show a run on standard error; quiet leaves only what went wrong."""
     console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
 
@@ -78,9 +78,9 @@ def live_line(label: str, *, quiet: bool = False) -> Iterator[Voice]:
             console.print(line)
 
     if quiet:
-        yield Voice(lambda _: None, lambda _: None, say)
+        yield RunCallbacks(lambda _: None, lambda _: None, say)
     elif not can_redraw(console):
-        yield Voice(_plain_lines(label, console), say, say)
+        yield RunCallbacks(_plain_lines(label, console), say, say)
     else:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[state]}"))
         bar = ProgressBar(*columns, console=console, transient=True)
@@ -91,13 +91,13 @@ def live_line(label: str, *, quiet: bool = False) -> Iterator[Voice]:
             bar.start()  # not before the first step: until then a run may be refused, in a line of its own
 
         try:
-            yield Voice(show, say, say)
+            yield RunCallbacks(show, say, say)
         finally:
             bar.stop()
 
 
 @contextmanager
-def live_words(label: str) -> Iterator[Callable[[str], None]]:
+def status_line(label: str) -> Iterator[Callable[[str], None]]:
     """Show on standard error what is going on, in words: in place in a terminal, a line now and then elsewhere."""
     console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     if can_redraw(console):

@@ -13,7 +13,7 @@ from gymnasium.error import DependencyNotInstalled
 from bootdqn.common.errors import TrainingError, UsageError, blamed_on, check_writable, how_to_install
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.common.text import counted
+from bootdqn.common.text import format_count
 from bootdqn.config.train import TrainConfig, check_play
 from bootdqn.envs.factory import Environment, for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, check_rule, vote, vote_diversity
@@ -260,7 +260,7 @@ def assess(
 
     def on_step(episode: int) -> None:
         steps = next(calls) - episode  # every episode's reset is a call, too
-        show(f"episode {episode:,} of at most {most:,}, {counted(steps, 'step')}")
+        show(f"episode {episode:,} of at most {most:,}, {format_count(steps, 'step')}")
         if film:
             film.take()
 

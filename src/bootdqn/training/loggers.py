@@ -13,7 +13,7 @@ POSITIONS = ("step", "frames", "episode", "updates")
 """Fields that say when, not what."""
 
 
-class Sink(Protocol):
+class Logger(Protocol):
     """Takes in records as they are made."""
 
     name: ClassVar[str]
@@ -28,7 +28,7 @@ class Sink(Protocol):
         ...
 
 
-def refuse_missing_sinks(*names: str) -> None:
+def check_loggers_installed(*names: str) -> None:
     """Raise a UsageError if the package behind one of the sinks `names` is not installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
@@ -36,7 +36,7 @@ def refuse_missing_sinks(*names: str) -> None:
 
 
 @contextmanager
-def refused_to_open(name: str) -> Iterator[None]:
+def logger_errors(name: str) -> Iterator[None]:
     """Turn whatever the package behind the sink `name` raises within into a UsageError that says how to do without."""
     try:
         yield
@@ -45,10 +45,10 @@ def refused_to_open(name: str) -> Iterator[None]:
         raise UsageError(f"--{name} could not be opened ({reason}): mend that, or leave out --{name}") from error
 
 
-class Sinks:
+class Loggers:
     """Several open sinks, none of which can stop a run: one that fails is named once and told no more."""
 
-    def __init__(self, sinks: Sequence[Sink], warn: Callable[[str], None]) -> None:
+    def __init__(self, sinks: Sequence[Logger], warn: Callable[[str], None]) -> None:
         self._sinks, self._warn = list(sinks), warn
 
     def write(self, record: dict[str, Any]) -> None:
@@ -61,7 +61,7 @@ class Sinks:
         for sink in tuple(self._sinks):
             self._try(sink, sink.close)
 
-    def _try(self, sink: Sink, act: Callable[[], None]) -> None:
+    def _try(self, sink: Logger, act: Callable[[], None]) -> None:
         try:
             act()
         except Exception as error:  # packages of others raise anything
@@ -70,7 +70,7 @@ class Sinks:
             self._warn(f"{sink.name} failed ({reason}) and is told no more of this run; training goes on")
 
 
-class TensorBoardSink:
+class TensorBoardLogger:
     """Event files in a folder."""
 
     name: ClassVar[str] = "TensorBoard"
@@ -95,7 +95,7 @@ class TensorBoardSink:
             self._writer.close()
 
 
-class WandbSink:
+class WandbLogger:
     """A run of Weights & Biases, online or (WANDB_MODE=offline) in the run folder's `wandb`."""
 
     name: ClassVar[str] = "Weights & Biases"

@@ -16,7 +16,7 @@ from bootdqn.common.random_streams import RandomStreams
 from bootdqn.common.specs import Array, DiscreteSpec, EnvSpec, ObservationSpec
 from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import Environment, make_environment, spec_of
-from bootdqn.replay.buffer import RingReplay
+from bootdqn.replay.buffer import ReplayBuffer
 
 
 def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -> Array:
@@ -135,7 +135,7 @@ class Parts:
     environments: list[Environment]
     actor: Actor
     learner: Learner
-    replay: RingReplay
+    replay: ReplayBuffer
     streams: RandomStreams
     position: Position
 
@@ -152,7 +152,7 @@ def make_parts(config: TrainConfig[Any]) -> Parts:
         environments=environments,
         actor=Actor(config.actor, num_envs, num_heads, streams["acting"]),
         learner=make_learner(config.learner, ensemble, config.run.device),
-        replay=RingReplay(
+        replay=ReplayBuffer(
             spec.observation,
             capacity=config.replay.replay_capacity,
             num_heads=num_heads,

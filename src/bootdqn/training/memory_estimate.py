@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bootdqn.common.errors import UsageError
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.resources import available_memory
 from bootdqn.training.loop import Parts
 
@@ -55,7 +55,7 @@ def estimate(parts: Parts) -> Estimate:
     return Estimate(replay, networks, memory, disk)
 
 
-def refuse_environments_that_cannot_fit(num_envs: int) -> None:
+def check_environments_fit(num_envs: int) -> None:
     """Raise a UsageError if the machine has less memory than so many environments need, before they are made."""
     needed, available = num_envs * ENVIRONMENT_BYTES, available_memory()
     if available is not None and needed > available:
@@ -65,7 +65,7 @@ def refuse_environments_that_cannot_fit(num_envs: int) -> None:
         )
 
 
-def refuse_what_cannot_fit(needed: Estimate, path: Path) -> None:
+def check_memory_and_disk(needed: Estimate, path: Path) -> None:
     """Raise a UsageError if the machine has less memory, or the disk of `path` less room, than `needed`.
 
     What a run that goes on has in the folder `path` already is room, too.
@@ -83,7 +83,7 @@ def refuse_what_cannot_fit(needed: Estimate, path: Path) -> None:
 
 def saved_bytes(path: Path) -> int:
     """Return how much the checkpoints and weights in the run folder `path` take."""
-    folder, total = RunFolder(path), 0
+    folder, total = RunDirectory(path), 0
     for file in (folder.weights, *folder.checkpoints.rglob("*")):
         with contextlib.suppress(OSError):  # not there, or just removed by a run that is under way
             total += file.stat().st_size if file.is_file() else 0

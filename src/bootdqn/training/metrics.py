@@ -15,7 +15,7 @@ from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import RECORD, open_regular, parse_json_object, read_lines
 from bootdqn.common.specs import Array
 from bootdqn.exploration.formulas import disagreement, evoi
-from bootdqn.training.loggers import Sinks
+from bootdqn.training.loggers import Loggers
 from bootdqn.training.loop import Acting, Episode, Round
 
 ROUNDS_MEASURED_TOGETHER = 256
@@ -201,7 +201,7 @@ def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
 class Records:
     """The metrics of one run, written as the rounds come in."""
 
-    def __init__(self, path: Path, log_every: int, sinks: Sinks) -> None:
+    def __init__(self, path: Path, log_every: int, sinks: Loggers) -> None:
         self._file = JsonLines(path)
         self._averages = UpdateAverages(log_every)
         self._sinks = sinks

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bootdqn.agent.compiled_learner import TabularLearner
+from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.agent.factory import precision_advice
 from bootdqn.agent.torsos import seen_as
 from bootdqn.common.errors import DamagedFileError, UsageError, check_writable
@@ -24,23 +24,23 @@ from bootdqn.config.train import (
 )
 from bootdqn.envs.factory import effective_settings, package_of
 from bootdqn.runs.checkpoint import Checkpoints, Loaded
-from bootdqn.runs.cleanup import remove_half_written, remove_left_overs
-from bootdqn.runs.directory import SNAPSHOT_NAME, RunFolder
+from bootdqn.runs.cleanup import remove_leftovers, remove_partial_files
+from bootdqn.runs.directory import SNAPSHOT_NAME, RunDirectory
 from bootdqn.runs.lock import locked
 from bootdqn.runs.provenance import Provenance
 from bootdqn.runs.signals import stop_on_signal
 from bootdqn.runs.status import budget_use
 from bootdqn.runs.threads import pinned_threads
-from bootdqn.training.compiling import make_kernels_ready
-from bootdqn.training.loggers import Sink, TensorBoardSink, WandbSink, refuse_missing_sinks, refused_to_open
+from bootdqn.training.compiling import compile_kernels
+from bootdqn.training.loggers import Logger, TensorBoardLogger, WandbLogger, check_loggers_installed, logger_errors
 from bootdqn.training.loop import Parts, make_parts
 from bootdqn.training.memory_estimate import (
     MOST_OVER_ESTIMATE,
+    check_environments_fit,
+    check_memory_and_disk,
     estimate,
-    refuse_environments_that_cannot_fit,
-    refuse_what_cannot_fit,
 )
-from bootdqn.training.trainer import SILENT, Session, Voice
+from bootdqn.training.trainer import NO_CALLBACKS, RunCallbacks, Trainer
 
 TENSORBOARD_NAME = re.compile(r"events\.out\.tfevents\..*")
 
@@ -59,7 +59,7 @@ class RunOutcome:
 def run(
     config: TrainConfig[Any],
     path: str | Path,
-    voice: Voice = SILENT,
+    voice: RunCallbacks = NO_CALLBACKS,
     *,
     saving: SavingConfig | None = None,
     restart: bool = False,
@@ -84,13 +84,13 @@ def run(
         UsageError: The folder holds something else, or the configuration asks for what is not there.
         TrainingError: The run cannot go on; its last checkpoint is kept.
     """
-    refuse_missing_sinks(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
+    check_loggers_installed(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
     config, path, saving = resolve(config), Path(path), saving or SavingConfig()
-    folder = RunFolder(path)
+    folder = RunDirectory(path)
     folder.check()
     finished = finished_summary(folder, config, restart=restart)
     if finished is not None:
-        remove_left_overs(folder)
+        remove_leftovers(folder)
         if saving.keep_checkpoint is False and Checkpoints(folder.checkpoints).exist():
             _remove_kept_checkpoint(folder)
         return RunOutcome(finished, 0, already_finished=True)
@@ -105,7 +105,7 @@ def run(
                 finished = _with_a_larger_cap(folder, config)
             if finished is not None:
                 return RunOutcome(finished, 0, already_finished=True)
-            remove_half_written(folder)
+            remove_partial_files(folder)
             checkpoints = Checkpoints(folder.checkpoints, MOST_OVER_ESTIMATE * estimate(parts).disk)
             loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
             origin = _origin(config, folder, loaded, settings, parts)
@@ -114,7 +114,7 @@ def run(
             sinks = _open_sinks(config, folder, loaded, origin.identity, tensorboard=tensorboard, wandb=wandb)
             if loaded is None:
                 _begin(folder, checkpoints, config, origin)
-            session = Session(
+            session = Trainer(
                 config, folder, parts, lock, saving=saving, checkpoints=checkpoints, loaded=loaded,
                 sinks=sinks, voice=voice, stop=stop,
             )  # fmt: skip
@@ -127,23 +127,23 @@ def run(
             return RunOutcome(*session.train())
 
 
-def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], voice: Voice) -> Parts:
+def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], voice: RunCallbacks) -> Parts:
     """Make what the run consists of, say what it is and what it needs, and refuse what this machine cannot hold."""
-    refuse_environments_that_cannot_fit(config.run.num_envs)
+    check_environments_fit(config.run.num_envs)
     parts = make_parts(config)
     needed = estimate(parts)
-    refuse_what_cannot_fit(needed, path)
+    check_memory_and_disk(needed, path)
     voice.announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
     if isinstance(parts.spec.observation, BoxSpec):
         voice.announce(seen_as(parts.spec.observation))
     voice.announce(f"needs about {needed}")
     if advice := precision_advice(config.learner, config.run.device):
         voice.warn(advice)
-    make_kernels_ready(config, parts, voice.announce)
+    compile_kernels(config, parts, voice.announce)
     return parts
 
 
-def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any], origin: Provenance) -> None:
+def _begin(folder: RunDirectory, checkpoints: Checkpoints, config: TrainConfig[Any], origin: Provenance) -> None:
     """Make the folder, which is ours now, ready for the run's first step."""
     _clear(folder, checkpoints)
     write_json_atomically(folder.config, to_flat(config))
@@ -152,25 +152,25 @@ def _begin(folder: RunFolder, checkpoints: Checkpoints, config: TrainConfig[Any]
 
 def _open_sinks(
     config: TrainConfig[Any],
-    folder: RunFolder,
+    folder: RunDirectory,
     loaded: Loaded | None,
     identity: str,
     *,
     tensorboard: bool,
     wandb: bool,
-) -> list[Sink]:
+) -> list[Logger]:
     """Open them before anything in the folder is touched: where one refuses, a run to be begun again is still there."""
-    sinks: list[Sink] = []
+    sinks: list[Logger] = []
     if wandb:
-        with refused_to_open("wandb"):
-            sinks.append(WandbSink(folder.path, to_flat(config), identity))
+        with logger_errors("wandb"):
+            sinks.append(WandbLogger(folder.path, to_flat(config), identity))
     if tensorboard:
-        sinks.append(TensorBoardSink(folder.tensorboard, loaded.step + 1 if loaded else 0))
+        sinks.append(TensorBoardLogger(folder.tensorboard, loaded.step + 1 if loaded else 0))
     return sinks
 
 
 def _origin(
-    config: TrainConfig[Any], folder: RunFolder, loaded: Loaded | None, settings: dict[str, Any], parts: Parts
+    config: TrainConfig[Any], folder: RunDirectory, loaded: Loaded | None, settings: dict[str, Any], parts: Parts
 ) -> Provenance:
     """Return how the run came about: what its directory says, or this process where it begins."""
     if loaded is not None:
@@ -180,9 +180,9 @@ def _origin(
 
 def _changes_since(origin: Provenance, config: TrainConfig[Any], parts: Parts) -> list[str]:
     """Return a line for each thing that is no longer what it was when the run began, and its numbers depend on."""
-    compiled = isinstance(parts.learner, TabularLearner)
+    compiled = isinstance(parts.learner, CompiledLearner)
     return [
-        *origin.changes_of_own_code(),
+        *origin.changes_of_user_code(),
         *origin.changes_of_packages(package_of(parts.environments[0])),
         *origin.changes_of_arithmetic(compiled=compiled),
         *(origin.changes_of_gpu() if config.run.device != "cpu" else []),
@@ -190,7 +190,12 @@ def _changes_since(origin: Provenance, config: TrainConfig[Any], parts: Parts) -
 
 
 def _tell_resumption(
-    origin: Provenance, config: TrainConfig[Any], parts: Parts, loaded: Loaded, not_exact: list[str], voice: Voice
+    origin: Provenance,
+    config: TrainConfig[Any],
+    parts: Parts,
+    loaded: Loaded,
+    not_exact: list[str],
+    voice: RunCallbacks,
 ) -> None:
     """Say, and write down, where the run goes on, and whether it can do so exactly."""
     voice.announce(f"going on from step {loaded.step:,}")
@@ -205,7 +210,7 @@ def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path
     words = re.findall(r"[a-z0-9.]+", f"{config.env.label} {config.actor.strategy}".lower())
     name = "-".join([config.env.kind, *words, f"seed{config.run.seed}"])
     for candidate in itertools.chain([root / name], (root / f"{name}-{count}" for count in itertools.count(2))):
-        folder = RunFolder(candidate)
+        folder = RunDirectory(candidate)
         if not candidate.exists() or (
             is_present(folder.config) and not differences(folder.read_config(), to_flat(config))
         ):
@@ -213,7 +218,7 @@ def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path
     raise AssertionError("there is always a next number")
 
 
-def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bool = False) -> dict[str, Any] | None:
+def finished_summary(folder: RunDirectory, config: TrainConfig[Any], *, restart: bool = False) -> dict[str, Any] | None:
     """Return the summary if `folder` holds this very run, finished; None if it is free for it, or with `restart`.
 
     It is free, too, where it holds the beginning of this run, made with a smaller budget, and a checkpoint of that.
@@ -248,7 +253,7 @@ def finished_summary(folder: RunFolder, config: TrainConfig[Any], *, restart: bo
     return None
 
 
-def _refuse_less(folder: RunFolder, there: Mapping[str, Any], budget: str, before: int, after: int) -> NoReturn:
+def _refuse_less(folder: RunDirectory, there: Mapping[str, Any], budget: str, before: int, after: int) -> NoReturn:
     """Raise a UsageError that says what the run in `folder` has behind it, and that it cannot have less."""
     try:
         behind = f"has {budget_use(folder, there)} behind it"
@@ -260,7 +265,7 @@ def _refuse_less(folder: RunFolder, there: Mapping[str, Any], budget: str, befor
     )
 
 
-def _read_finished_summary(folder: RunFolder) -> dict[str, Any] | None:
+def _read_finished_summary(folder: RunDirectory) -> dict[str, Any] | None:
     """Return the summary of a run that is finished, or None; a DamagedFileError if it cannot be read."""
     try:
         summary = folder.read_summary() or {}
@@ -279,7 +284,7 @@ def _ends_before_its_cap(config: Mapping[str, Any], summary: Mapping[str, Any]) 
     return bool(config.get("stop_when_solved") and solved and summary["episodes"] < config["max_episodes"])
 
 
-def _with_a_larger_cap(folder: RunFolder, config: TrainConfig[Any]) -> dict[str, Any] | None:
+def _with_a_larger_cap(folder: RunDirectory, config: TrainConfig[Any]) -> dict[str, Any] | None:
     """Return the summary of a finished run that a larger cap changes nothing of, and give it that cap; else None."""
     summary = folder.read_summary() if is_present(folder.config) else None
     if summary is None or summary.get("status") != "finished":
@@ -291,14 +296,14 @@ def _with_a_larger_cap(folder: RunFolder, config: TrainConfig[Any]) -> dict[str,
     return summary
 
 
-def _remove_kept_checkpoint(folder: RunFolder) -> None:
+def _remove_kept_checkpoint(folder: RunDirectory) -> None:
     """Remove the checkpoint that a finished run kept, and remember that."""
     with locked(folder.lock):
         Checkpoints(folder.checkpoints).remove()
         Provenance.read(folder).keeping_checkpoint(False).write()
 
 
-def _find_checkpoint(folder: RunFolder, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Loaded | None:
+def _find_checkpoint(folder: RunDirectory, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Loaded | None:
     """Return the checkpoint to go on from, or None where the run has not begun.
 
     Raises:
@@ -311,7 +316,7 @@ def _find_checkpoint(folder: RunFolder, checkpoints: Checkpoints, warn: Callable
     return None
 
 
-def _clear(folder: RunFolder, checkpoints: Checkpoints) -> None:
+def _clear(folder: RunDirectory, checkpoints: Checkpoints) -> None:
     """Remove what an earlier attempt at this run left behind."""
     checkpoints.remove()
     remove_directory(folder.snapshots, SNAPSHOT_NAME)

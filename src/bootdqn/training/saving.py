@@ -19,7 +19,7 @@ from bootdqn.runs.lock import Lock
 from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.loop import Parts, Position, begin_new_episode
 from bootdqn.training.metrics import Records
-from bootdqn.training.stopping import Goal
+from bootdqn.training.stopping import StoppingRule
 
 
 class Run(NamedTuple):
@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
     parts: Parts
     records: Records
-    goal: Goal
+    goal: StoppingRule
     evaluator: Evaluator
 
 

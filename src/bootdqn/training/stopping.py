@@ -4,16 +4,16 @@ from collections import deque
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from bootdqn.common.text import counted, rounded
+from bootdqn.common.text import format_count, format_number
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
-from bootdqn.envs.deep_sea import SolvedRule, told_solved
+from bootdqn.envs.deep_sea import SolvedRule, describe_solved
 from bootdqn.training.loop import Round
 
 RECENT_EPISODES = 100
 """Over how many episodes of training, at most, the recent return is the mean."""
 
 
-class Goal(Protocol):
+class StoppingRule(Protocol):
     """Consumes rounds and evaluations."""
 
     def add_round(self, round_: Round) -> None:
@@ -57,7 +57,7 @@ class Goal(Protocol):
         ...
 
 
-class DeepSeaGoal:
+class DeepSeaStoppingRule:
     """Solve DeepSea, by both readings, within a number of episodes."""
 
     def __init__(self, config: DeepSeaConfig) -> None:
@@ -99,7 +99,7 @@ class DeepSeaGoal:
     @property
     def note(self) -> str:
         """The running regret, and where it was solved."""
-        solved = told_solved(self._rule.solved_at, self._rule.solved_at_strict, "not solved yet")
+        solved = describe_solved(self._rule.solved_at, self._rule.solved_at_strict, "not solved yet")
         return f"regret {self._rule.running_regret:.3f}, {solved}"
 
     def summary(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class DeepSeaGoal:
         self._count([])
 
 
-class FramesGoal:
+class StepBudgetRule:
     """Train for a number of frames; how well it goes is told by the episodes of training, and by the evaluations."""
 
     def __init__(self, config: AtariConfig | GymConfig) -> None:
@@ -157,14 +157,14 @@ class FramesGoal:
     @property
     def position(self) -> str:
         """The frames, which are steps where a step is one."""
-        return counted(self._frames, "frame" if self._config.frames_per_step > 1 else "step")
+        return format_count(self._frames, "frame" if self._config.frames_per_step > 1 else "step")
 
     @property
     def note(self) -> str:
         """The return of the recent episodes, and the last evaluation."""
         recent = self._recent_return
-        told = "no episode finished yet" if recent is None else f"recent return {rounded(recent)}"
-        return f"{told}, last evaluation {rounded(self._evaluations[-1])}" if self._evaluations else told
+        told = "no episode finished yet" if recent is None else f"recent return {format_number(recent)}"
+        return f"{told}, last evaluation {format_number(self._evaluations[-1])}" if self._evaluations else told
 
     @property
     def _recent_return(self) -> float | None:
@@ -190,6 +190,6 @@ class FramesGoal:
         self._recent = deque(map(float, state["recent"]), RECENT_EPISODES)
 
 
-def make_goal(config: EnvConfig) -> Goal:
+def make_stopping_rule(config: EnvConfig) -> StoppingRule:
     """Return what a run on this environment is after."""
-    return DeepSeaGoal(config) if isinstance(config, DeepSeaConfig) else FramesGoal(config)
+    return DeepSeaStoppingRule(config) if isinstance(config, DeepSeaConfig) else StepBudgetRule(config)

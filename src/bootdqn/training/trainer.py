@@ -7,31 +7,31 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bootdqn.common.errors import DamagedFileError, FolderLostError, TrainingError, is_lack_of_memory, raised_in
+from bootdqn.common.errors import DamagedFileError, RunLostError, TrainingError, is_lack_of_memory, raised_in
 from bootdqn.common.files import make_directory, storable, write_json_atomically
 from bootdqn.config.train import SavingConfig, TrainConfig
 from bootdqn.runs.checkpoint import Checkpoints, Loaded
-from bootdqn.runs.directory import RunFolder
+from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import Lock
 from bootdqn.runs.signals import StopRequest
 from bootdqn.runs.weights import save_weights
 from bootdqn.training.callbacks import Progress
 from bootdqn.training.evaluation import Evaluator
-from bootdqn.training.loggers import Sink, Sinks
+from bootdqn.training.loggers import Logger, Loggers
 from bootdqn.training.loop import Parts, begin, train
 from bootdqn.training.metrics import Clock, JsonLines, Records, timing_until
 from bootdqn.training.saving import Run, Saver, digest, get_state, is_snapshot_due, set_state
-from bootdqn.training.stopping import make_goal
+from bootdqn.training.stopping import make_stopping_rule
 
 SHOW_EVERY_SECONDS = 0.25
 TIMING_EVERY_SECONDS = 10.0
-PACE_OVER_SECONDS = 120.0
-ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
-MOST_LINES = 200
+SPEED_WINDOW_SECONDS = 120.0
+CLOCK_CHECK_INTERVAL = 16
+MAX_TRACEBACK_LINES = 200
 """Of a traceback in the summary: the last ones."""
 
 
-class Voice(NamedTuple):
+class RunCallbacks(NamedTuple):
     """How a run speaks to people."""
 
     show: Callable[[Progress], None] = lambda _: None
@@ -42,32 +42,32 @@ class Voice(NamedTuple):
     """Takes a line that must be read: something went wrong that does not end the run."""
 
 
-SILENT = Voice()
+NO_CALLBACKS = RunCallbacks()
 
 
-class Session:
+class Trainer:
     """Trains a run from where it is, in a folder that nobody else uses."""
 
     def __init__(
         self,
         config: TrainConfig[Any],
-        folder: RunFolder,
+        folder: RunDirectory,
         parts: Parts,
         lock: Lock,
         *,
         saving: SavingConfig,
         checkpoints: Checkpoints,
         loaded: Loaded | None,
-        sinks: list[Sink],
-        voice: Voice,
+        sinks: list[Logger],
+        voice: RunCallbacks,
         stop: StopRequest,
     ) -> None:
         """Begin the run, or go on from `loaded`, the checkpoint that was found."""
         self._config, self._folder, self._parts, self._checkpoints = config, folder, parts, checkpoints
         self._show, self._warn, self._stop, self._lock = voice.show, voice.warn, stop, lock
         self._keeps_checkpoint = bool(saving.keep_checkpoint)
-        records = Records(folder.metrics, config.run.log_every, Sinks(sinks, voice.warn))
-        self._run = Run(parts, records, make_goal(config.env), Evaluator(config, parts.learner.q_values))
+        records = Records(folder.metrics, config.run.log_every, Loggers(sinks, voice.warn))
+        self._run = Run(parts, records, make_stopping_rule(config.env), Evaluator(config, parts.learner.q_values))
         self._timing = JsonLines(folder.timing)
         self.not_exact: list[str] = []
         seconds = 0.0
@@ -80,7 +80,7 @@ class Session:
         step = parts.position.step
         self._clock = Clock(TIMING_EVERY_SECONDS, seconds=seconds, step=step)
         self._glance = Clock(SHOW_EVERY_SECONDS, step=step)
-        self._pace = _Pace()
+        self._pace = _SpeedEstimate()
         self._saver = Saver(self._run, checkpoints, saving, config, lock, self._clock_seconds, voice.warn)
 
     def train(self) -> tuple[dict[str, Any], int]:
@@ -92,7 +92,7 @@ class Session:
                 self._save()  # so that a run which has begun always has a checkpoint
             self._train_until_over()
             return self._finish()
-        except FolderLostError:
+        except RunLostError:
             raise  # the folder is another process's: not a word goes into it
         except TrainingError as error:
             message = f"{error}{_place(error)} (step {self._parts.position.step:,})"
@@ -112,7 +112,7 @@ class Session:
         for file in (self._run.records, self._timing):  # what it came to is in the last of them
             with contextlib.suppress(OSError):
                 file.flush()
-        lines = [storable(line) for line in traceback.format_exception(error)[-MOST_LINES:]]
+        lines = [storable(line) for line in traceback.format_exception(error)[-MAX_TRACEBACK_LINES:]]
         return self._write_summary(self._summary(status="failed", error=storable(message), traceback=lines))
 
     def _go_on_from(self, loaded: Loaded) -> float:
@@ -143,7 +143,7 @@ class Session:
             run.goal.add_round(round_)
             if is_snapshot_due(self._config, before, position.step):
                 self._try_to_write(self._save_snapshot)
-            if number % ROUNDS_BETWEEN_LOOKS_AT_THE_CLOCK == 0:
+            if number % CLOCK_CHECK_INTERVAL == 0:
                 self._look_at_the_clock()
             if self._saver.is_due_by_steps():
                 self._save()
@@ -261,7 +261,7 @@ def _place(error: TrainingError) -> str:
     return f" in {where}" if where else ""
 
 
-class _Pace:
+class _SpeedEstimate:
     """How fast the run came along lately."""
 
     def __init__(self) -> None:
@@ -270,7 +270,7 @@ class _Pace:
     def add(self, completed: float) -> None:
         """Note how much is done now."""
         self._seen.append((time.monotonic(), completed))
-        while self._seen[-1][0] - self._seen[0][0] > PACE_OVER_SECONDS:
+        while self._seen[-1][0] - self._seen[0][0] > SPEED_WINDOW_SECONDS:
             self._seen.popleft()
 
     @property

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import gymnasium
 
-from bootdqn.common import user_code as own_code
+from bootdqn.common import user_code as user_code
 from bootdqn.exploration import registry
 
 STRATEGY = """
@@ -70,7 +70,7 @@ FULL_DISK_ELSEWHERE = f"""
 """No process but this one, where the tests run, can write a summary below a directory named full."""
 
 
-class OwnCode:
+class UserCode:
     """Modules in a folder, as a user writes them there."""
 
     def __init__(self, folder):
@@ -82,14 +82,14 @@ class OwnCode:
         (self.folder / f"{module}.py").write_text(dedent(text))
 
     def import_environments(self, module):
-        own_code.import_environments(module)
+        user_code.import_environments(module)
 
     def load_strategy(self, origin):
         return registry.load_strategy(origin)
 
     def forget(self):
         """Make this process one that has imported nothing from the folder, and nothing by request."""
-        for known in (own_code._IMPORTED, registry._ADDED, registry._ORIGINS):
+        for known in (user_code._IMPORTED, registry._ADDED, registry._ORIGINS):
             known.clear()
         sys.path[:] = self._path
         for name, module in list(sys.modules.items()):
