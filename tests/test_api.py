@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from reference.user_code import STRATEGY
 
 import bootdqn
 from bootdqn.cli.main import run_command_line
@@ -15,6 +14,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.weights import load_ensemble
+from reference.user_code import STRATEGY
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
 

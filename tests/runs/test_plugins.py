@@ -5,11 +5,11 @@ import json
 import sys
 
 import pytest
-from reference.user_code import ENVIRONMENT, STRATEGY
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import from_flat, to_flat
 from bootdqn.runs.directory import RunDirectory
+from reference.user_code import ENVIRONMENT, STRATEGY
 from torture.legs import stopping_at
 
 SMALL = ["--size", "4", "--num-heads", "4", "--hidden-sizes", "8", "8", "--max-episodes", "40", "--quiet"]

@@ -12,7 +12,6 @@ import time
 from pathlib import PurePosixPath
 
 import pytest
-from reference.user_code import FULL_DISK_ELSEWHERE
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import SavingConfig, from_flat, resolve
@@ -23,6 +22,7 @@ from bootdqn.sweeps.plan import PlannedRun, deep_sea_race
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
 from reference.planned import planned
+from reference.user_code import FULL_DISK_ELSEWHERE
 
 
 def test_the_race_has_every_cell_with_the_seed_outermost():

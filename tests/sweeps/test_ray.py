@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
 import pytest
-from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE, STRATEGY
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import SavingConfig, from_flat
@@ -27,6 +26,7 @@ from bootdqn.sweeps.ray_task import Attempt, Orders, node_problem
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
 from reference.ray_cluster import RayCluster, unshare_mounts
+from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE, STRATEGY
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
