@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+AnyArray = Any
 """An array of any library that `array_api_compat` knows; static typing has no name for "the same kind"."""
 
 
-def namespace_of_q(q: Array, *, min_actions: int = 1) -> Any:
+def namespace_of_q(q: AnyArray, *, min_actions: int = 1) -> Any:
     """Return the array namespace of Q-values `q` of shape (..., K, A), after checking that they are Q-values.
 
     Args:
@@ -40,23 +40,23 @@ def namespace_of_q(q: Array, *, min_actions: int = 1) -> Any:
     return xp
 
 
-def one_hot(index: Array, depth: int, xp: Any) -> Array:
+def one_hot(index: AnyArray, depth: int, xp: Any) -> AnyArray:
     """Return a boolean array (..., depth) that is true where the last axis equals `index` (...)."""
     return xp.arange(depth, dtype=index.dtype, device=device_of(index)) == index[..., None]
 
 
-def device_of(x: Array) -> Any:
+def device_of(x: AnyArray) -> Any:
     """Return the device to make a companion of `x` on: none for an array that JAX traces, which has no device."""
     return getattr(x, "device", None)
 
 
-def population_variance(x: Array, axis: int, xp: Any) -> Array:
+def population_variance(x: AnyArray, axis: int, xp: Any) -> AnyArray:
     """Return the variance over `axis`, divided by the count and not by the count less one."""
     distance = x - xp.mean(x, axis=axis, keepdims=True)
     return xp.mean(distance * distance, axis=axis)  # PyTorch's `var` warns where there are no states
 
 
-def holds_nan(x: Array, xp: Any) -> bool:
+def holds_nan(x: AnyArray, xp: Any) -> bool:
     """Return whether `x` is seen to hold NaN; what is traced, or on a device without data, has no values to look at."""
     if isinstance(x, np.ndarray):  # at every step of most runs, and NaN is the largest of all to NumPy's argmax
         return bool(x.size) and math.isnan(x.item(x.argmax()))
@@ -69,7 +69,7 @@ def holds_nan(x: Array, xp: Any) -> bool:
         return False
 
 
-def _namespace(x: Array) -> Any:
+def _namespace(x: AnyArray) -> Any:
     """Return the array API namespace of `x`. PyTorch has none of its own, array-api-compat supplies it.
 
     `array_api_compat.array_namespace` would do all of this, but its caches make `torch.compile` warn.

@@ -6,10 +6,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from bootdqn.exploration.arrays import Array, device_of, namespace_of_q, one_hot, population_variance
+from bootdqn.exploration.arrays import AnyArray, device_of, namespace_of_q, one_hot, population_variance
 
 
-def of_head(values: Array, head: int | Array) -> Array:
+def of_head(values: AnyArray, head: int | AnyArray) -> AnyArray:
     """Return the row (..., A) of `values` (..., K, A) that belongs to `head`, an int or an integer array (...).
 
     Raises:
@@ -32,7 +32,7 @@ def of_head(values: Array, head: int | Array) -> Array:
     return xp.where(xp.any(chosen, axis=-1)[..., None], row, xp.nan)
 
 
-def _head_array(head: Any, values: Array, xp: Any) -> Array:
+def _head_array(head: Any, values: AnyArray, xp: Any) -> AnyArray:
     """Return an array of heads as one of the same kind as `values`, checked as far as it can be without a trace."""
     if not hasattr(head, "dtype"):
         raise TypeError(f"head must be an int or an integer array, got {type(head).__name__}")
@@ -54,7 +54,7 @@ def _check_head(head: int, num_heads: int) -> None:
 Reduction = Literal["mean", "sum"]
 
 
-def gain(q: Array) -> Array:
+def gain(q: AnyArray) -> AnyArray:
     """Gain of information of every head and action (equation 1 of the paper).
 
     What head k stands to learn if it is right and the ensemble is wrong:
@@ -86,7 +86,7 @@ def gain(q: Array) -> Array:
     return xp.clip(higher - lower, 0, None)
 
 
-def evoi(q: Array, reduce: Reduction = "mean") -> Array:
+def evoi(q: AnyArray, reduce: Reduction = "mean") -> AnyArray:
     """Expected value of information of every action: the gain averaged over heads (equation 2 of the paper).
 
     Args:
@@ -112,7 +112,7 @@ def check_reduction(reduce: str) -> None:
         raise ValueError(f"reduce must be one of {', '.join(get_args(Reduction))}; got {reduce!r}")
 
 
-def ucb(q: Array, scale: float = 1.0) -> Array:
+def ucb(q: AnyArray, scale: float = 1.0) -> AnyArray:
     """Upper confidence bound `m(a) + scale * s(a)` (Chen et al. 2017).
 
     Args:
@@ -127,7 +127,7 @@ def ucb(q: Array, scale: float = 1.0) -> Array:
     return mean + scale * _deviation(variance, xp)
 
 
-def ids(q: Array, regret_scale: float = 0.1, noise_variance: float = 1.0) -> Array:
+def ids(q: AnyArray, regret_scale: float = 0.1, noise_variance: float = 1.0) -> AnyArray:
     """Information-directed sampling score `-D(a)^2 / I(a)` (DQN-IDS, Nikolov et al. 2019).
 
     With `l = regret_scale` and `rho2 = noise_variance`:
@@ -161,7 +161,7 @@ def check_noise_variance(noise_variance: Any) -> None:
         raise ValueError(f"noise_variance must be positive, got {noise_variance}")
 
 
-def disagreement(q: Array) -> Array:
+def disagreement(q: AnyArray) -> AnyArray:
     """How far apart the heads are about a state: `s(a)` averaged over its actions.
 
     Args:
@@ -181,7 +181,7 @@ def disagreement(q: Array) -> Array:
     return xp.sum(_deviation(variance, xp), axis=-1) / xp.clip(xp.sum(allowed, axis=-1), 1, None)
 
 
-def information_gain(q: Array, temperature: float = 1.0) -> Array:
+def information_gain(q: AnyArray, temperature: float = 1.0) -> AnyArray:
     """Information that a state holds about which head is right: how far the heads' policies are from their average.
 
     With `pi_k(a)` proportional to `exp(q[k, a] / temperature)` and `pi_avg(a) = mean_k pi_k(a)` (Chen et al. 2017):
@@ -208,7 +208,7 @@ def information_gain(q: Array, temperature: float = 1.0) -> Array:
     return xp.clip(xp.mean(divergence, axis=-1), 0, math.log(q.shape[-2]))
 
 
-def log_boltzmann(q: Array, temperature: float, xp: Any) -> Array:
+def log_boltzmann(q: AnyArray, temperature: float, xp: Any) -> AnyArray:
     """Return the log-probabilities of `softmax(q / temperature)` over the last axis.
 
     Half of each difference is taken, so that it cannot overflow, and what is too unlikely for q's type to hold its
@@ -227,13 +227,13 @@ def log_boltzmann(q: Array, temperature: float, xp: Any) -> Array:
     return logits - xp.log(xp.sum(xp.exp(logits), axis=-1, keepdims=True))
 
 
-def _mean_and_variance(q: Array, xp: Any) -> tuple[Array, Array]:
+def _mean_and_variance(q: AnyArray, xp: Any) -> tuple[AnyArray, AnyArray]:
     """Return both over the heads of `q`, each (..., A); an action that is ruled out has mean -inf and no variance."""
     mean = xp.mean(q, axis=-2)
     return mean, population_variance(xp.where((mean == -xp.inf)[..., None, :], 0.0, q), -2, xp)
 
 
-def _deviation(variance: Array, xp: Any) -> Array:
+def _deviation(variance: AnyArray, xp: Any) -> AnyArray:
     """Return the square root, with a gradient of 0 where all heads agree."""
     agreed = variance == 0
     return xp.where(agreed, 0.0, xp.where(agreed, 1.0, variance) ** 0.5)

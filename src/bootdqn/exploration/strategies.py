@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from bootdqn.exploration.arrays import Array, device_of, holds_nan, namespace_of_q
+from bootdqn.exploration.arrays import AnyArray, device_of, holds_nan, namespace_of_q
 from bootdqn.exploration.formulas import (
     Reduction,
     check_noise_variance,
@@ -34,11 +34,11 @@ class Strategy(Protocol):
     """The word that stands for it on the command line."""
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def scores(self, q: Array, head: int | Array) -> Array:
+    def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return a score (..., A) for every action; the highest is chosen."""
         ...
 
-    def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
+    def select(self, q: AnyArray, head: int | AnyArray, rng: np.random.Generator | None = None) -> AnyArray:  # noqa: ARG002
         """Return the chosen actions (...): the highest score, the lowest index on a tie.
 
         A strategy that draws overrides this, and is the only kind to use `rng`.
@@ -57,7 +57,7 @@ class Greedy(Strategy):
 
     name: ClassVar[str] = "greedy"
 
-    def scores(self, q: Array, head: int | Array) -> Array:
+    def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `q[h, a]`."""
         return of_head(q, head)
 
@@ -73,7 +73,7 @@ class Ucb(Strategy):
     def __post_init__(self) -> None:
         _require_finite(scale=self.scale)
 
-    def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
+    def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:  # noqa: ARG002 - the ensemble acts as one
         """Return `m(a) + scale * s(a)`."""
         return ucb(q, self.scale)
 
@@ -89,11 +89,11 @@ class Gain(Strategy):
     def __post_init__(self) -> None:
         _require_finite(scale=self.scale)
 
-    def scores(self, q: Array, head: int | Array) -> Array:
+    def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `q[h, a] + scale * gain[h, a]`."""
         return of_head(q, head) + self.bonus(q, head)
 
-    def bonus(self, q: Array, head: int | Array) -> Array:
+    def bonus(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return what is added to the active head's Q-values (..., A)."""
         return self.scale * of_head(gain(q), head)
 
@@ -112,11 +112,11 @@ class Evoi(Strategy):
         check_reduction(self.reduce)
         _require_finite(scale=self.scale)
 
-    def scores(self, q: Array, head: int | Array) -> Array:
+    def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `q[h, a] + scale * evoi(a)`."""
         return of_head(q, head) + self.bonus(q)
 
-    def bonus(self, q: Array) -> Array:
+    def bonus(self, q: AnyArray) -> AnyArray:
         """Return what is added to the active head's Q-values (..., A)."""
         return self.scale * evoi(q, self.reduce)
 
@@ -135,7 +135,7 @@ class Ids(Strategy):
         _require_finite(regret_scale=self.regret_scale, noise_variance=self.noise_variance)
         check_noise_variance(self.noise_variance)
 
-    def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
+    def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:  # noqa: ARG002 - the ensemble acts as one
         """Return `-D(a)^2 / I(a)`."""
         return ids(q, self.regret_scale, self.noise_variance)
 
@@ -151,11 +151,11 @@ class Vote(Strategy):
     def __post_init__(self) -> None:
         check_rule(self.rule)
 
-    def scores(self, q: Array, head: int | Array) -> Array:  # noqa: ARG002 - the ensemble acts as one
+    def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:  # noqa: ARG002 - the ensemble acts as one
         """Return the tally."""
         return tally(q, self.rule)
 
-    def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
+    def select(self, q: AnyArray, head: int | AnyArray, rng: np.random.Generator | None = None) -> AnyArray:  # noqa: ARG002
         """Return what the heads choose together; a tie goes to the higher mean Q.
 
         Raises:
@@ -178,11 +178,11 @@ class Boltzmann(Strategy):
         if not SMALLEST_TEMPERATURE <= self.temperature <= LARGEST_TEMPERATURE:
             raise ValueError(f"temperature must be between 1e-37 and 1e38, got {self.temperature}")
 
-    def scores(self, q: Array, head: int | Array) -> Array:
+    def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `log softmax(q[h] / temperature)`, the log-probability of every action."""
         return log_boltzmann(of_head(q, head), self.temperature, namespace_of_q(q))
 
-    def select(self, q: Array, head: int | Array, rng: np.random.Generator | None = None) -> Array:
+    def select(self, q: AnyArray, head: int | AnyArray, rng: np.random.Generator | None = None) -> AnyArray:
         """Return actions drawn with their probabilities: the highest score after Gumbel noise has been added to each.
 
         The noise is drawn by NumPy, whatever holds the Q-values: under `jax.jit` it would be drawn once and for all.
@@ -210,7 +210,7 @@ def follows_head(strategy: Strategy) -> bool:
     sizes = 10 ** rng.uniform(-3, 3, size=(200, 1, 1))
     q = (sizes * rng.normal(size=(200, num_heads, 4))).astype(np.float32)
 
-    def answers(head: int) -> tuple[Array, Array]:
+    def answers(head: int) -> tuple[AnyArray, AnyArray]:
         heads = np.full(len(q), head)
         return strategy.scores(q, heads), strategy.select(q, heads, np.random.default_rng(0))
 
@@ -222,7 +222,7 @@ def follows_head(strategy: Strategy) -> bool:
     )
 
 
-def _refuse_nan(strategy: Strategy, scores: Array, xp: Any) -> None:
+def _refuse_nan(strategy: Strategy, scores: AnyArray, xp: Any) -> None:
     if holds_nan(scores, xp):
         causes = "q holds NaN, a state has no legal action, or a head is out of range"
         raise ValueError(f"{strategy.name} cannot rank actions by NaN: {causes}")

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple, get_args
 
-from bootdqn.exploration.arrays import Array, namespace_of_q, one_hot, population_variance
+from bootdqn.exploration.arrays import AnyArray, namespace_of_q, one_hot, population_variance
 
 VoteRule = Literal["plurality", "mean", "borda", "approval", "copeland", "gap"]
 
@@ -10,17 +10,17 @@ VoteRule = Literal["plurality", "mean", "borda", "approval", "copeland", "gap"]
 class VoteDiversity(NamedTuple):
     """Four readings of "how different are the votes", each of shape (...)."""
 
-    vote_count_variance: Array
+    vote_count_variance: AnyArray
     """Population variance over actions, but for those ruled out, of the vote counts. High means agreement."""
-    vote_entropy: Array
+    vote_entropy: AnyArray
     """Entropy of the vote shares in nats. High means diversity."""
-    distinct_actions: Array
+    distinct_actions: AnyArray
     """How many actions received at least one vote, as a float. High means diversity."""
-    action_index_variance: Array
+    action_index_variance: AnyArray
     """Population variance over heads of the index each voted for. High means diversity, if indices mean anything."""
 
 
-def vote(q: Array, rule: VoteRule = "plurality") -> Array:
+def vote(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
     """Return the action that the heads choose together: the highest tally by `rule`.
 
     A tie goes to the tied action with the higher mean Q, and then to the lowest index.
@@ -40,7 +40,7 @@ def vote(q: Array, rule: VoteRule = "plurality") -> Array:
     return xp.argmax(xp.astype(leads & (mean == highest), q.dtype), axis=-1)
 
 
-def tally(q: Array, rule: VoteRule = "plurality") -> Array:
+def tally(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
     """Return what each action gets (..., A) from the ballots of the heads of `q` (..., K, A).
 
     - `plurality`: the heads that have it as their greedy action;
@@ -65,7 +65,7 @@ def check_rule(rule: str, name: str = "rule") -> None:
         raise ValueError(f"{name} must be one of {', '.join(get_args(VoteRule))}; got {rule!r}")
 
 
-def _counted(q: Array, rule: VoteRule, legal: Array, xp: Any) -> Array:
+def _counted(q: AnyArray, rule: VoteRule, legal: AnyArray, xp: Any) -> AnyArray:
     """Return the tally (..., A) of the actions that are `legal` (..., A), and anything for the others."""
     if rule == "mean":
         return xp.mean(q, axis=-2)
@@ -87,7 +87,7 @@ def _counted(q: Array, rule: VoteRule, legal: Array, xp: Any) -> Array:
     return xp.sum((won + drawn / 2) * opponent, axis=-1) - 0.5
 
 
-def _gap_weighted(q: Array, legal: Array, xp: Any) -> Array:
+def _gap_weighted(q: AnyArray, legal: AnyArray, xp: Any) -> AnyArray:
     ballots = one_hot(xp.argmax(q, axis=-1), q.shape[-1], xp)
     second = xp.max(xp.where(ballots, -xp.inf, q), axis=-1, keepdims=True)
     gap = xp.max(q, axis=-1, keepdims=True) - second
@@ -95,25 +95,25 @@ def _gap_weighted(q: Array, legal: Array, xp: Any) -> Array:
     return xp.sum(xp.where(ballots, xp.where(only_one, 1.0, gap), 0.0), axis=-2)
 
 
-def _legal(q: Array, xp: Any) -> Array:
+def _legal(q: AnyArray, xp: Any) -> AnyArray:
     """Return which actions (..., A) not every head of `q` (..., K, A) rules out by -inf."""
     return xp.max(q, axis=-2) != -xp.inf
 
 
-def _mean_where(which: Array, x: Array, xp: Any) -> Array:
+def _mean_where(which: AnyArray, x: AnyArray, xp: Any) -> AnyArray:
     """Return the mean (..., 1) over the last axis of those `x` (..., A) that `which` (..., A) names."""
     number = xp.clip(xp.sum(xp.astype(which, x.dtype), axis=-1, keepdims=True), 1, None)
     return xp.sum(xp.where(which, x, 0.0), axis=-1, keepdims=True) / number
 
 
-def vote_counts(q: Array) -> Array:
+def vote_counts(q: AnyArray) -> AnyArray:
     """Return how many heads of `q` (..., K, A) have each action as their greedy one: (..., A), of q's own type."""
     xp = namespace_of_q(q)
     ballots = one_hot(xp.argmax(q, axis=-1), q.shape[-1], xp)
     return xp.sum(xp.astype(ballots, q.dtype), axis=-2)
 
 
-def vote_diversity(q: Array) -> VoteDiversity:
+def vote_diversity(q: AnyArray) -> VoteDiversity:
     """Measure how diverse the greedy actions of the heads of `q` (..., K, A) are; each measure is (...)."""
     xp = namespace_of_q(q)
     votes, legal = vote_counts(q), _legal(q, xp)
