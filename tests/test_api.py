@@ -149,11 +149,11 @@ def with_snapshots(tmp_path_factory):
 
 
 def test_a_snapshot_is_loaded_by_its_step(with_snapshots):
-    last, first = bootdqn.load_run(with_snapshots), bootdqn.load_run(with_snapshots, step=np.int64(60))
+    last, first = bootdqn.load_run(with_snapshots), bootdqn.load_run(with_snapshots, weights=np.int64(60))
     assert (first.step, last.step) == (60, 180)
     cells = np.arange(9)
     assert not np.array_equal(first.q_values(cells), last.q_values(cells))
-    np.testing.assert_array_equal(bootdqn.load_run(with_snapshots, step=180).q_values(cells), last.q_values(cells))
+    np.testing.assert_array_equal(bootdqn.load_run(with_snapshots, weights=180).q_values(cells), last.q_values(cells))
 
 
 def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys, monkeypatch):
@@ -162,9 +162,9 @@ def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys,
         "bootdqn.runs.weights.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
     )
     file = RunDirectory(with_snapshots).snapshots / "step-000000000060.safetensors"
-    bootdqn.evaluate_run(with_snapshots, step=60, episodes=1)
-    for checkpoint in ("60", str(file)):
-        command = ["evaluate", str(with_snapshots), "--checkpoint", checkpoint, "--episodes", "1"]
+    bootdqn.evaluate_run(with_snapshots, weights=60, episodes=1)
+    for weights in ("60", str(file)):
+        command = ["evaluate", str(with_snapshots), "--weights", weights, "--episodes", "1"]
         assert run_command_line(command) == 0
         assert "weights after 60 steps" in capsys.readouterr().out
     assert seen == [file] * 3
@@ -173,19 +173,17 @@ def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys,
 def test_a_folder_that_is_no_run_is_told_as_that_whatever_is_asked_of_it(tmp_path):
     for function in (bootdqn.load_run, bootdqn.evaluate_run):
         with pytest.raises(UsageError, match="nowhere does not exist"):
-            function(tmp_path / "nowhere", step=5)
+            function(tmp_path / "nowhere", weights=5)
 
 
 def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, folder, capsys):
     for function in (bootdqn.load_run, bootdqn.evaluate_run):
         for step in (61, -1, 0):
-            with pytest.raises(
-                UsageError, match=f"checkpoint {step} of .*: no snapshot after .* there are 60, 120, 180$"
-            ):
-                function(with_snapshots, step=step)
+            with pytest.raises(UsageError, match=f"weights {step} of .*: no snapshot after .* there are 60, 120, 180$"):
+                function(with_snapshots, weights=step)
         with pytest.raises(UsageError, match="there are none: train with --snapshot-every"):
-            function(folder, step=60)
-    assert run_command_line(["evaluate", str(with_snapshots), "--checkpoint", "61"]) == 2
+            function(folder, weights=60)
+    assert run_command_line(["evaluate", str(with_snapshots), "--weights", "61"]) == 2
     assert "no such file, and no snapshot after that step; there are 60, 120, 180" in capsys.readouterr().err
 
 

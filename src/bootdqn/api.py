@@ -97,12 +97,12 @@ def _as_python(value: Any) -> Any:
     return [_as_python(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def load_run(run_dir: str | Path, *, step: int | None = None) -> Trained:
+def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) -> Trained:
     """Return the ensemble of the run in the folder `run_dir`, finished or under way.
 
     Args:
         run_dir: The folder of the run.
-        step: Which of its snapshots, by the steps before it (None: the weights saved last).
+        weights: The step of one of its snapshots, or a file of weights (None: the weights saved last).
 
     Raises:
         UsageError: The folder holds no run, or no weights yet, or no such snapshot.
@@ -110,7 +110,7 @@ def load_run(run_dir: str | Path, *, step: int | None = None) -> Trained:
     from bootdqn.config.train import to_flat
     from bootdqn.runs.weights import open_run
 
-    opened = open_run(Path(run_dir), step)
+    opened = open_run(Path(run_dir), weights)
     form = opened.spec.observation
     return Trained(to_flat(opened.config), opened.step, lambda seen: opened.q_values(as_batch(seen, form)))
 
@@ -118,7 +118,7 @@ def load_run(run_dir: str | Path, *, step: int | None = None) -> Trained:
 def evaluate_run(
     run_dir: str | Path,
     *,
-    step: int | None = None,
+    weights: int | str | Path | None = None,
     episodes: int | None = None,
     max_steps: int | None = None,
     vote: VoteRule | None = None,
@@ -128,7 +128,7 @@ def evaluate_run(
 
     Args:
         run_dir: The folder of a run, finished or under way.
-        step: Which of its snapshots, by the steps before it (None: the weights saved last).
+        weights: The step of one of its snapshots, or a file of weights (None: the weights saved last).
         episodes: The most episodes to play (None: the run's `eval_episodes`).
         max_steps: The most steps to play (None: the run's `eval_max_steps`).
         vote: How the heads vote (None: the run's `vote`).
@@ -136,4 +136,4 @@ def evaluate_run(
     """
     from bootdqn.training.evaluation import assess
 
-    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=vote, seed=seed, checkpoint=step).found
+    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=vote, seed=seed, weights=weights).found

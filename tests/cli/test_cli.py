@@ -231,7 +231,7 @@ def test_an_error_of_another_kind_keeps_its_traceback(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "doing"), [("evaluate", "training.assess.assess"), ("inspect", "inspector.inspect.inspect_run")]
+    ("command", "doing"), [("evaluate", "training.evaluation.assess"), ("inspect", "inspector.inspect.inspect_run")]
 )
 def test_a_command_that_is_interrupted_says_so_in_a_line(command, doing, capsys, monkeypatch):
     def interrupted(*_args, **_options):

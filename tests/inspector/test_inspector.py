@@ -81,9 +81,9 @@ def test_a_directory_named_like_a_part_of_the_page_is_only_a_name(deep_sea, tmp_
 
 
 def test_a_snapshot_can_be_chosen_by_its_step(deep_sea, tmp_path, capsys):
-    inspect_run(deep_sea, tmp_path / "page.html", checkpoint="200")
+    inspect_run(deep_sea, tmp_path / "page.html", weights="200")
     assert data_of(tmp_path / "page.html")["weightsStep"] == 200
-    assert run_command_line(["inspect", str(deep_sea), "--checkpoint", "201"]) == 2
+    assert run_command_line(["inspect", str(deep_sea), "--weights", "201"]) == 2
     assert "there are 100, 200, 400" in capsys.readouterr().err
 
 
@@ -105,7 +105,7 @@ def test_the_figure_is_of_the_first_flip_unless_it_is_said_of_which(deep_sea, tm
     figure = tmp_path / "figure.png"
     seed, first = next((seed, first) for seed in range(30) for first in flips(seed)[:1] if first)
     for step, shown in ((None, first), (0, 0), (5, 5)):
-        told = inspect_run(deep_sea, tmp_path / "page.html", checkpoint="200", seed=seed, figure=figure, step=step)
+        told = inspect_run(deep_sea, tmp_path / "page.html", weights="200", seed=seed, figure=figure, step=step)
         assert told == f"Open {figure}, which is of step {shown}."
     told = inspect_run(deep_sea, tmp_path / "page.html", strategy="greedy", figure=figure)
     assert told.endswith("of step 0."), "there is no flip"
@@ -132,7 +132,7 @@ def test_one_step_becomes_the_papers_figure(deep_sea, game, tmp_path, suffix):
         (["RUN", "--out", "x.pdf"], "must be an .html file"),
         (["RUN", "--out", "x.html", "--figure", "x.png"], "leave out --out, or --figure"),
         (["RUN", "--step", "3"], "--step is which step --figure draws"),
-        (["RUN", "--checkpoint", "²"], "no such file, and no snapshot after that step"),
+        (["RUN", "--weights", "²"], "no such file, and no snapshot after that step"),
     ],
 )
 def test_a_mistake_is_named(deep_sea, capsys, arguments, message):
@@ -191,5 +191,5 @@ def test_a_snapshot_can_be_inspected_before_the_weights_are_saved(deep_sea, tmp_
     shutil.copytree(deep_sea, under_way)
     RunDirectory(under_way).weights.unlink()
     (RunDirectory(under_way).snapshots / "step-old.safetensors").write_bytes(b"not one of ours")
-    inspect_run(under_way, tmp_path / "page.html", checkpoint="200")
+    inspect_run(under_way, tmp_path / "page.html", weights="200")
     assert [one["step"] for one in data_of(tmp_path / "page.html")["maps"]] == [100, 200, 400]

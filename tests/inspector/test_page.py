@@ -121,7 +121,7 @@ def test_the_page_shows_the_scores_by_which_any_strategy_chose(deep_sea, tmp_pat
 
 
 def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
-    inspect_run(deep_sea, tmp_path / "page.html", episodes=4, checkpoint="200")
+    inspect_run(deep_sea, tmp_path / "page.html", episodes=4, weights="200")
     told = driven(tmp_path, DRIVE.replace("RANGES", json.dumps(RANGES)))
     steps = data_of(tmp_path / "page.html")["steps"]
     flips = [number for number, step in enumerate(steps) if step["flip"]]
@@ -163,7 +163,7 @@ def first_flip_of(page):
 def test_the_page_opens_at_the_first_flip_unless_its_address_says_where(deep_sea, tmp_path, place, shown):
     page = tmp_path / "page.html"
     for seed in range(30):
-        inspect_run(deep_sea, page, checkpoint="200", seed=seed)
+        inspect_run(deep_sea, page, weights="200", seed=seed)
         if first_flip_of(page):
             break
     assert first_flip_of(page), "it is not the first step"

@@ -37,6 +37,8 @@ MALFORMED = {
     "train gym --envid CartPole-v1": "did you mean --env-id?",
     "resume begun --checkpoint-every-minuts 1": "did you mean --checkpoint-every-minutes?",
     "resume begun --size 3": "see bootdqn resume --help",
+    "evaluate begun --checkpoint 400": "unknown flag --checkpoint; did you mean --weights?",
+    "inspect begun --checkpoint=400": "did you mean --weights?",
     "evaluate begun --episods 3": "did you mean --episodes?",
     "demo --seeds 4": "did you mean --num-seeds?",
     "demo --size 3": "did you mean --sizes?",

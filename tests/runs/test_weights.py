@@ -71,7 +71,7 @@ def test_weights_that_cannot_be_right_are_refused(folder, capsys, change, proble
     with pytest.raises(DamagedFileError, match=f"weights.safetensors .*{problem}"):
         load_run(folder.path)
     for command in ("evaluate", "inspect"):
-        assert run_command_line([command, str(folder.path), "--checkpoint", str(folder.weights)]) == 2
+        assert run_command_line([command, str(folder.path), "--weights", str(folder.weights)]) == 2
         captured = capsys.readouterr()
         assert captured.out == ""
         assert captured.err.startswith(f"bootdqn: {folder.weights} ")
@@ -98,14 +98,14 @@ def test_what_is_no_file_is_refused_and_not_waited_for(folder, tmp_path, capsys,
 def test_a_file_that_the_user_names_may_be_a_link(folder, tmp_path, capsys):
     link = tmp_path / "best"
     link.symlink_to(folder.weights)
-    assert run_command_line(["evaluate", str(folder.path), "--checkpoint", str(link), "--episodes", "1"]) == 0
+    assert run_command_line(["evaluate", str(folder.path), "--weights", str(link), "--episodes", "1"]) == 0
     assert "mean return" in capsys.readouterr().out
 
 
 def test_snapshots_behind_a_link_are_not_looked_at(folder, tmp_path, capsys):
     folder.snapshots.rename(tmp_path / "moved")
     folder.snapshots.symlink_to(tmp_path / "moved")
-    assert run_command_line(["evaluate", str(folder.path), "--checkpoint", "5"]) == 2
+    assert run_command_line(["evaluate", str(folder.path), "--weights", "5"]) == 2
     assert f"{folder.snapshots} is a symbolic link, not a directory" in capsys.readouterr().err
 
 

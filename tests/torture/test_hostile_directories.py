@@ -42,7 +42,7 @@ COMMANDS = {
     "inspect": lambda place: [
         "inspect",
         place.run.path,
-        "--checkpoint",
+        "--weights",
         place.run.weights,
         "--out",
         place.out / "inspect.html",

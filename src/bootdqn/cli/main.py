@@ -6,7 +6,7 @@ Nothing here imports PyTorch before there is work to do, so that `--help` and mi
 import io
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
 from bootdqn import __version__
@@ -20,7 +20,7 @@ from bootdqn.config.train import ATARI, DEEP_SEA, GYM
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.plugins import Plugins
 
-BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
+_BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
 """Flags that limit training: episodes on DeepSea, steps in Gymnasium, frames on Atari."""
 LESS_MEMORY = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
 LESS_GPU_MEMORY = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
@@ -42,8 +42,8 @@ class Leaf:
     """Its dataclass, or an instance that holds the defaults."""
     description: str
     example: str
-    budget: str | None = None
-    """Its flag that limits how long to train."""
+    synonyms: dict[str, str] = field(default_factory=dict)
+    """For flags that it does not have, the flag to suggest."""
 
     @property
     def required(self) -> str | None:
@@ -57,19 +57,19 @@ COMMANDS: dict[str, Any] = {
             Train(DEEP_SEA),
             "Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).",
             example="bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first",
-            budget="--max-episodes",
+            synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
         ),
         "atari": Leaf(
             Train(ATARI),
             "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).",
             example="bootdqn train atari --game Gravitar --strategy gain --seed 1 --total-frames 10M",
-            budget="--total-frames",
+            synonyms=dict.fromkeys(_BUDGETS, "--total-frames"),
         ),
         "gym": Leaf(
             Train(GYM),
             "Train one agent on any Gymnasium environment with discrete actions.",
             example="bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
-            budget="--total-steps",
+            synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
         ),
     },
     "resume": Leaf(
@@ -78,13 +78,14 @@ COMMANDS: dict[str, Any] = {
         "--budget a run is trained for longer than it was started with, also a finished one that was trained with "
         "--keep-checkpoint.",
         example="bootdqn resume runs/first",
-        budget="--budget",
+        synonyms=dict.fromkeys(_BUDGETS, "--budget"),
     ),
     "evaluate": Leaf(
         Evaluate,
         "Evaluate a run by the vote of its heads and print the returns, with the weights saved last: at a checkpoint, "
         "an evaluation or the end.",
         example="bootdqn evaluate runs/first --episodes 5 --video play.mp4",
+        synonyms={"--checkpoint": "--weights"},
     ),
     "sweep": Leaf(
         Sweep,
@@ -104,12 +105,13 @@ COMMANDS: dict[str, Any] = {
         Inspect,
         "Play a trained agent and write one page that shows why it chose each action: Q, gain and EVOI, head by head.",
         example="bootdqn inspect runs/first --out inspect.html",
+        synonyms={"--checkpoint": "--weights"},
     ),
     "demo": Leaf(
         Demo(),
         "Compare strategies on DeepSea by the episodes that they need to solve it; ends with a page to open.",
         example="bootdqn demo --sizes 5 10 15 --num-seeds 5",
-        budget="--max-episodes",
+        synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
     ),
 }
 SUMMARIES = {"train": "Train one agent in one run directory."}
@@ -190,7 +192,7 @@ def _parse_leaf(leaf: Leaf, program: str, words: list[str]) -> Command | None:
         leaf.description,
         example=leaf.example,
         required=leaf.required,
-        synonyms=dict.fromkeys(BUDGETS, leaf.budget) if leaf.budget else {},
+        synonyms=leaf.synonyms,
     )
     if asks_for_help(words):
         print(parser.format_help())

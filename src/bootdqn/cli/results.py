@@ -21,7 +21,7 @@ class Evaluate:
 
     run_dir: Annotated[Path, Flag(positional=True)]
     """Folder of a run, finished or under way."""
-    checkpoint: str | None = None
+    weights: str | None = None
     """Step of a snapshot, or a file of weights (None: the weights saved last)."""
     episodes: int | None = None
     """The most episodes to play (None: as in the run's own evaluations, its --eval-episodes)."""
@@ -54,7 +54,7 @@ class Evaluate:
         with status_line(str(self.run_dir)) as show:
             found, step, rule = assess(
                 self.run_dir,
-                checkpoint=self.checkpoint,
+                weights=self.weights,
                 episodes=self.episodes,
                 max_steps=self.max_steps,
                 rule=self.vote,
@@ -108,7 +108,7 @@ class Inspect:
     """Folder of a run, finished or under way."""
     out: Path | None = None
     """The page (None: inspect.html)."""
-    checkpoint: str | None = None
+    weights: str | None = None
     """Step of a snapshot, or a file of weights (None: the weights saved last)."""
     episodes: int = 1
     """The most episodes to play."""
@@ -146,7 +146,7 @@ class Inspect:
             told = inspect_run(
                 self.run_dir,
                 self.out or Path("inspect.html"),
-                checkpoint=self.checkpoint,
+                weights=self.weights,
                 episodes=self.episodes,
                 max_steps=self.max_steps,
                 strategy=self.strategy,

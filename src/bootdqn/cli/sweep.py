@@ -92,7 +92,7 @@ class Demo:
         if not steps:  # folders of results keep none
             return
         try:
-            console.print(inspect_run(path, self.out / "inspect.html", checkpoint=str(steps[-1]), episodes=3))
+            console.print(inspect_run(path, self.out / "inspect.html", weights=steps[-1], episodes=3))
         except (UsageError, TrainingError) as error:
             console.print(f"There is no inspector's page: {error}")
 

@@ -16,7 +16,7 @@ def inspect_run(
     path: Path,
     out: Path,
     *,
-    checkpoint: str | None = None,
+    weights: str | Path | int | None = None,
     episodes: int = 1,
     max_steps: int = 1000,
     strategy: str | None = None,
@@ -33,7 +33,7 @@ def inspect_run(
     """
     check_writable(*((out, "--out") if figure is None else (figure, "--figure")))
     try:
-        player = Player(path, checkpoint, strategy)
+        player = Player(path, weights, strategy)
     except ValueError as error:
         raise UsageError(f"--strategy: {error}") from error
     recording = player.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head, show=show)
@@ -47,6 +47,6 @@ def inspect_run(
         return f"Open {figure}, which is of step {shown}.{without}"
     maps = []
     if isinstance(player.config.env, DeepSeaConfig):
-        maps = deep_sea_maps(player, path, seed, find_weights(path, checkpoint))
+        maps = deep_sea_maps(player, path, seed, find_weights(path, weights))
     page = write_page(recording, maps, out)
     return f"{summary(recording)} Open {page} in a browser.{without}"

@@ -175,17 +175,17 @@ def opinions(q: Array, head: int, compared: Compared) -> Opinions:
 class Player:
     """An agent from a run folder, ready to play."""
 
-    def __init__(self, path: Path, checkpoint: str | int | None = None, strategy: str | None = None) -> None:
+    def __init__(self, path: Path, weights: str | Path | int | None = None, strategy: str | None = None) -> None:
         """Load the run in folder `path`.
 
         Args:
             path: The run.
-            checkpoint: Step of one of its snapshots, or a file of weights (None: the last saved).
+            weights: Step of one of its snapshots, or a file of weights (None: the last saved).
             strategy: How to act (None: as in training).
         """
         self.blind: str | None = None
         """Why the environment cannot be shown, where it cannot."""
-        self.opened = self._open(path, checkpoint)
+        self.opened = self._open(path, weights)
         self.config, self.environment = self.opened.config, self.opened.environment
         self.strategy_text = strategy or self.config.actor.strategy
         self.strategy = parse_strategy(self.strategy_text)
@@ -237,12 +237,12 @@ class Player:
             self.title, self.strategy, self.strategy_text, has_head, self.compared, self.opened.step, steps
         )
 
-    def _open(self, path: Path, checkpoint: str | int | None) -> LoadedRun:
+    def _open(self, path: Path, weights: str | Path | int | None) -> LoadedRun:
         try:
-            return open_run(path, checkpoint, render_mode="rgb_array")
+            return open_run(path, weights, render_mode="rgb_array")
         except RenderModeError as error:
             self.blind = str(error)
-            return open_run(path, checkpoint)
+            return open_run(path, weights)
 
     def _shown(self, observation: Array) -> tuple[Array | None, tuple[int, int] | None]:
         if isinstance(self.config.env, DeepSeaConfig):

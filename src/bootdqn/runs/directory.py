@@ -192,22 +192,22 @@ def find_runs(root: Path, most_directories: float = math.inf) -> list[RunDirecto
     return [RunDirectory(path) for path in sorted(set(found))]
 
 
-def find_weights(path: Path, checkpoint: str | int | None) -> Path | None:
-    """Return the file of weights that `checkpoint` stands for in the run `path`: a step with a snapshot, or a file.
+def find_weights(path: Path, weights: str | Path | int | None) -> Path | None:
+    """Return the file of `weights` of the run `path`: the step of a snapshot, or a file (None: no choice was made).
 
     Raises:
-        UsageError: There is none; those that there are are named.
+        UsageError: There is no such snapshot or file; the message lists the snapshots.
     """
-    if checkpoint is None:
+    if weights is None:
         return None
-    if isinstance(checkpoint, str) and Path(checkpoint).is_file():
-        return Path(os.path.realpath(checkpoint))  # a link that the user names is followed
-    found = find_snapshots(path)
-    if str(checkpoint).isdecimal() and int(checkpoint) in found:
-        return found[int(checkpoint)]
-    no_file = "no such file, and " if isinstance(checkpoint, str) else ""
-    known = ", ".join(map(str, found)) or "none: train with --snapshot-every"
-    raise UsageError(f"checkpoint {checkpoint} of {path}: {no_file}no snapshot after that step; there are {known}")
+    if isinstance(weights, str | Path) and Path(weights).is_file():
+        return Path(os.path.realpath(weights))  # a link that the user names is followed
+    snapshots = find_snapshots(path)
+    if str(weights).isdecimal() and int(str(weights)) in snapshots:
+        return snapshots[int(str(weights))]
+    no_file = "no such file, and " if isinstance(weights, str | Path) else ""
+    known = ", ".join(map(str, snapshots)) or "none: train with --snapshot-every"
+    raise UsageError(f"weights {weights} of {path}: {no_file}no snapshot after that step; there are {known}")
 
 
 def find_snapshots(path: Path) -> dict[int, Path]:

@@ -56,7 +56,7 @@ def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[
     except FileNotFoundError:
         raise UsageError(
             f"{path} is missing: a run saves its weights with each checkpoint, the first of which is made before its "
-            "first step; wait until it has started, or name a file with --checkpoint"
+            "first step; wait until it has started, or name a file with --weights"
         ) from None
     except (DamagedFileError, OSError, ValueError) as error:
         raise DamagedFileError(f"{path} does not hold the networks of this run: {error}") from error
@@ -104,8 +104,8 @@ class LoadedRun(NamedTuple):
         return self._replace(ensemble=ensemble, step=step)
 
 
-def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: str | None = None) -> LoadedRun:
-    """Open the run in folder `path` at a snapshot's step, or with the weights in a file (None: those saved last).
+def open_run(path: Path, weights: str | Path | int | None = None, *, render_mode: str | None = None) -> LoadedRun:
+    """Load the run in directory `path` with its `weights`: the step of a snapshot, or a file (None: those saved last).
 
     Raises:
         UsageError: There is no such run, or no such weights of it.
@@ -113,10 +113,10 @@ def open_run(path: Path, checkpoint: str | int | None = None, *, render_mode: st
     """
     config = read_run_config(path)
     remove_leftovers(RunDirectory(path))
-    weights = find_weights(path, checkpoint) or RunDirectory(path).weights
+    file = find_weights(path, weights) or RunDirectory(path).weights
     environment = make_environment(for_evaluation(config.env), render_mode=render_mode)
     spec = spec_of(environment)
-    return LoadedRun(config, environment, spec, *load_ensemble(weights, config, spec))
+    return LoadedRun(config, environment, spec, *load_ensemble(file, config, spec))
 
 
 def read_run_config(path: Path) -> TrainConfig[Any]:

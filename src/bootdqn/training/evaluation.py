@@ -227,7 +227,7 @@ def assess(
     max_steps: int | None,
     rule: VoteRule | None,
     seed: int,
-    checkpoint: str | int | None = None,
+    weights: str | Path | int | None = None,
     video: Path | None = None,
     show: Callable[[str], None] = lambda _words: None,
 ) -> Assessment:
@@ -239,7 +239,7 @@ def assess(
         max_steps: The most steps, of all episodes together.
         rule: How the heads vote.
         seed: Seed of the environment.
-        checkpoint: Step of a snapshot, or a file of weights; None is the weights saved last.
+        weights: Step of a snapshot, or a file of weights; None is the weights saved last.
         video: File to film the episodes to.
         show: Takes after every step what is going on, in words.
 
@@ -251,7 +251,7 @@ def assess(
     check_play(episodes, max_steps, seed)
     if video:
         check_writable(video, "--video")
-    opened = open_run(path, checkpoint, render_mode="rgb_array" if video else None)
+    opened = open_run(path, weights, render_mode="rgb_array" if video else None)
     own = opened.config.evaluation
     rule = own.vote if rule is None else rule
     check_rule(rule, "vote")
