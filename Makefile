@@ -43,8 +43,8 @@ bench:  ## compare speed with bsuite's agent, side by side (installs the bench e
 	$(MAKE) install EXTRAS=dev,bench
 	$(BIN)/python benchmarks/deepsea.py
 
-reproduction: $(STAMP)  ## write the numbers and figures of docs/reproduction.md from the runs in results/
-	$(BIN)/python results/reproduction.py
+reproduction: $(STAMP)  ## write the numbers and figures of docs/reproduction.md from the runs in reproduction/results/
+	$(BIN)/python -m reproduction.write_docs
 
 clean:  ## remove .venv and caches, keep runs
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

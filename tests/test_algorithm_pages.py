@@ -125,7 +125,7 @@ def test_what_the_index_calls_refused_is_refused(line, tmp_path, monkeypatch, ca
 
 def test_the_table_of_results_is_that_of_the_runs():
     solved = {}
-    for path in (ROOT / "results/deep-sea-small").rglob("summary.json"):
+    for path in (ROOT / "reproduction/results/deep-sea-small").rglob("summary.json"):
         config = json.loads((path.parent / "config.json").read_text())
         episode = json.loads(path.read_text())["solved_at_strict"]
         solved.setdefault((config["strategy"], config["size"]), []).append(episode)

@@ -31,6 +31,7 @@ def test_the_loop_on_the_page_is_what_made_the_runs(monkeypatch):
     )
     monkeypatch.chdir(ROOT)
     commands = [parse(line.split()) for line in told.stdout.splitlines()]
-    assert {command.run_dir.name for command in commands} == {path.name for path in Path("results/two-paths").iterdir()}
+    committed = {path.name for path in Path("reproduction/results/two-paths").iterdir()}
+    assert {command.run_dir.name for command in commands} == committed
     for command in commands:
         assert finished_summary(RunDirectory(command.run_dir), resolve(command.config)) is not None

@@ -18,7 +18,7 @@ from bootdqn.report.figures import to_png, to_svg
 from bootdqn.report.runs import read_runs
 from reference.run_directories import DEFAULTS, write_deep_sea
 
-OLD_RESULTS = Path(__file__).parents[2] / "results/deep-sea-small"
+OLD_RESULTS = Path(__file__).parents[2] / "reproduction/results/deep-sea-small"
 
 
 def result(strategy="greedy", size=10, seed=0, cap=2000, solved=100, strict=...):

@@ -41,7 +41,7 @@ def test_the_growth_of_the_runtime_follows_from_the_runtimes():
 
 def test_the_growth_of_the_runtime_is_written_once():
     root = Path(__file__).parents[2]
-    files = [path for folder in ("src", "benchmarks", "results") for path in (root / folder).rglob("*.py")]
+    files = [path for folder in ("src", "benchmarks", "reproduction") for path in (root / folder).rglob("*.py")]
     growth = r"\b" + r"\b.{1,15}\b".join(map(str, paper.RUNTIME_GROWTH.values())) + r"\b"
     assert [path.name for path in files if re.search(growth, path.read_text())] == ["paper.py"]
 

@@ -7,7 +7,7 @@ from bootdqn.report.ensembles import Measured, by_cell
 from bootdqn.report.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 from bootdqn.report.statistics import FEWEST_FOR_INTERVAL
 
-_NOT_LOOKED_INTO = "run folders do not hold it; results/ensembles.py of the repository measures it"
+_NOT_LOOKED_INTO = "run folders do not hold it; reproduction/ensembles.py of the repository measures it"
 
 
 def gain_is_sparser(evidence: Evidence) -> Verdict:

@@ -1,7 +1,7 @@
-"""Makes the shortest of the DeepSea runs in this folder again, and says whether they end as they did.
+"""Makes the shortest of the DeepSea runs in `results/` again, and says whether they end as they did.
 
-    python results/rerun.py                 the 30 shortest of results/deep-sea
-    python results/rerun.py deep-sea-frontier 10
+    python -m reproduction.rerun                 the 30 shortest of reproduction/results/deep-sea
+    python -m reproduction.rerun deep-sea-frontier 10
 
 Which version of the code made a run is not kept here. This tells whether today's gives the same numbers where you are.
 They were made with AVX2 instructions, and with others sums are rounded differently (docs/reliability.md), so OpenBLAS
@@ -22,7 +22,7 @@ from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
 
-RESULTS = Path(__file__).parent
+RESULTS = Path(__file__).parent / "results"
 COMPARED = ("episodes", "steps", "solved_at", "solved_at_strict")
 
 

@@ -1,10 +1,10 @@
-"""Writes what the pages of docs say about our runs, and draws their figures, from the runs in this folder.
+"""Writes what the pages of docs say about our runs, and draws their figures, from the runs in `results/`.
 
 A page is prose with blocks in it, each between `<!-- NAME -->` and `<!-- end -->`, whose content is replaced.
-NAME is a folder here and what is wanted of it: `deep-sea table`, `deep-sea count`, `deep-sea figure`, ...
+NAME is a folder there and what is wanted of it: `deep-sea table`, `deep-sea count`, `deep-sea figure`, ...
 
-    python results/reproduction.py           writes the pages and the figures
-    python results/reproduction.py --check   says whether the pages are what the runs say
+    python -m reproduction.write_docs           writes the pages and the figures
+    python -m reproduction.write_docs --check   says whether the pages are what the runs say
 """
 
 import json
@@ -45,15 +45,16 @@ from bootdqn.report.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, 
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.display import duration
 
-RESULTS = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "reproduction/results"
 RANDOM_PLAY = RESULTS / "atari-random"
-DOCS = RESULTS.parent / "docs"
+DOCS = ROOT / "docs"
 PAGES = (
     DOCS / "reproduction.md",
     DOCS / "what-helps.md",
     DOCS / "two-paths.md",
     DOCS / "speed.md",
-    RESULTS.parent / "README.md",
+    ROOT / "README.md",
 )
 BLOCK = re.compile(r"<!-- (?P<folder>[a-z0-9-]+) (?P<what>[a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
 LAST_EPISODES = 10
@@ -457,8 +458,8 @@ def main() -> int:
         path.write_text(written, encoding="utf-8")
         for image, content in figures(page):
             image.write_bytes(content)
-            print(image.relative_to(RESULTS.parent))
-        print(path.relative_to(RESULTS.parent))
+            print(image.relative_to(ROOT))
+        print(path.relative_to(ROOT))
     return exit_code
 
 

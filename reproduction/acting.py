@@ -2,9 +2,9 @@
 
     bootdqn sweep paper-deepsea --out runs/deep-sea 'strategy=["gain","evoi:reduce=sum"]' 'size=[30]' \
         'seed=[5,6,7,8,9,10,11,12,13,14]'
-    python results/acting.py runs/deep-sea
+    python -m reproduction.acting runs/deep-sea
 
-It takes the runs of `STRATEGIES` at the size and with the seeds above, and writes `acting/deep-sea.json`.
+It takes the runs of `STRATEGIES` at the size and with the seeds above, and writes `results/acting/deep-sea.json`.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from bootdqn.report.acting import MEASURES
 from bootdqn.runs.directory import RunDirectory, find_runs
 
-KEPT = Path(__file__).parent / "acting/deep-sea.json"
+KEPT = Path(__file__).parent / "results/acting/deep-sea.json"
 STRATEGIES, SIZE, SEEDS = ("gain", "evoi:reduce=sum"), 30, range(5, 15)
 DIGITS = 4
 

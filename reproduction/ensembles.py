@@ -1,6 +1,6 @@
 """Measures ensembles while they learn DeepSea: do heads disagree more in rare states, and how sparse is gain?
 
-    python results/ensembles.py        writes results/ensembles/deep-sea.json, in a quarter of an hour
+    python -m reproduction.ensembles        writes reproduction/results/ensembles/deep-sea.json, in a quarter of an hour
 
 Every ensemble is looked at in all states of the grid, after as many steps as `STEPS` says.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +24,12 @@ SIZES = (10, 20)
 PRIOR_SCALES = (0.0, 3.0)
 SEEDS = range(5)
 STEPS = (1_000, 10_000)
-FILE = Path(__file__).parent / "ensembles" / "deep-sea.json"
+FILE = Path(__file__).parent / "results/ensembles/deep-sea.json"
 
 
 def measure(strategy: str, size: int, prior_scale: float, seed: int) -> Iterator[Measured]:
     """Train one agent, and yield what its ensemble is like after each of `STEPS`."""
-    settings = {"strategy": strategy, "size": size, "prior_scale": prior_scale, "seed": seed}
+    settings: dict[str, Any] = {"strategy": strategy, "size": size, "prior_scale": prior_scale, "seed": seed}
     config = resolve(from_flat({"environment": "deep-sea", **settings}))
     parts = make_parts(config)
     states = np.flatnonzero(np.tri(size))
@@ -40,15 +41,14 @@ def measure(strategy: str, size: int, prior_scale: float, seed: int) -> Iterator
     for round_ in train(config, parts):
         if round_.step in STEPS:
             q, seen = parts.learner.q_values(states), visits[states] > 0
-            yield Measured(
-                **settings,
-                step=round_.step,
-                rarity=rarity(q, visits[states]),
-                rarity_among_visited=rarity(q[seen], visits[states][seen]),
-                rarity_at_shallow_depths=rarity_within(depth[shallow], q[shallow], visits[states][shallow]),
-                rarity_at_deep_ones=rarity_within(depth[~shallow], q[~shallow], visits[states][~shallow]),
-                **densities_and_sizes(q[seen]),
-            )
+            row = settings | {
+                "step": round_.step,
+                "rarity": rarity(q, visits[states]),
+                "rarity_among_visited": rarity(q[seen], visits[states][seen]),
+                "rarity_at_shallow_depths": rarity_within(depth[shallow], q[shallow], visits[states][shallow]),
+                "rarity_at_deep_ones": rarity_within(depth[~shallow], q[~shallow], visits[states][~shallow]),
+            }
+            yield Measured(**row | densities_and_sizes(q[seen]))
         if round_.step >= max(STEPS):
             return
         visits[parts.position.observations] += 1
