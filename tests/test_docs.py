@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/python-api.md", "docs/deep-sea.md")
+PAGES = ("README.md", "docs/formulas.md", "docs/python-api.md", "docs/deep-sea.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

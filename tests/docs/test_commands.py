@@ -27,7 +27,7 @@ SHELL = {
 
 @pytest.mark.parametrize("page", SHELL)
 def test_the_commands_of_a_page_are_understood(page, user_code):
-    environments = next(b for b in blocks(DOCS / "adding-a-strategy.md") if b.file == "my_environments.py")
+    environments = next(b for b in blocks(DOCS / "adding-an-environment.md") if b.file == "my_environments.py")
     (user_code.folder / environments.file).write_text(environments.text)
     assert SHELL[page]
     for command in SHELL[page]:

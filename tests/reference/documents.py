@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from bootdqn.cli.main import run_command_line
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -34,6 +36,32 @@ def commands(block):
     lines = [shlex.split(line, comments=True) for line in block.text.splitlines()]
     assert all(line[0] == "bootdqn" for line in lines if line)
     return [line[1:] for line in lines if line]
+
+
+def run_page(page, user_code):
+    """Run the blocks of a page in their order in the directory of `user_code`; return what ran, by name.
+
+    Files are written; those of Python are executed, their tests called. Python without a name runs in one namespace
+    for the page. Commands run as in a process that has imported nothing yet.
+    """
+    ran, shared = [], {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.file:
+            (user_code.folder / block.file).write_text(block.text)
+        if block.language == "sh":
+            for command in commands(block):
+                user_code.forget()
+                assert run_command_line(command) == 0, command
+                ran.append(command[0])
+        elif block.language == "python":
+            sys.path.insert(0, str(user_code.folder))
+            scope = {"__name__": block.file.removesuffix(".py")} if block.file else shared
+            exec(compile(block.text, f"{page.name}: {block.file}", "exec"), scope)
+            tests = [name for name in scope if name.startswith("test_")]
+            for name in tests:
+                scope[name]()
+            ran += [block.file or "", *tests]
+    return ran
 
 
 def run_as_console_script(arguments, folder):
