@@ -35,7 +35,7 @@ from bootdqn.envs.factory import make_environment
 from bootdqn.exploration.formulas import evoi
 from bootdqn.report.paper import RUNTIME_GROWTH
 from bootdqn.runs.threads import pinned_threads
-from bootdqn.training.loop import make_parts, train
+from bootdqn.training.loop import make_components, train
 
 WARM_UP_STEPS = 300
 FRAMES_A_STEP = 4
@@ -113,7 +113,7 @@ def ours(num_heads: int, strategy: str = "evoi", precision: str = "fp32") -> Ite
     settings = {"environment": "atari", "game": "Gravitar", "learning_starts": 50, "replay_capacity": 10_000}
     varied = {"num_heads": num_heads, "strategy": strategy, "precision": precision}
     config = resolve(from_flat(settings | varied))
-    return train(config, make_parts(config))
+    return train(config, make_components(config))
 
 
 def precisions() -> list[str]:

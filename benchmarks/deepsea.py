@@ -111,12 +111,12 @@ def bootdqn(size: int, strategy: str, engine: Literal["auto", "autograd"]) -> It
     """Train with this program's own loop and the paper's settings for DeepSea."""
     from bootdqn.config.train import DEEP_SEA, resolve
     from bootdqn.runs.threads import pinned_threads
-    from bootdqn.training.loop import make_parts, train
+    from bootdqn.training.loop import make_components, train
 
     env, actor = replace(DEEP_SEA.env, size=size), replace(DEEP_SEA.actor, strategy=strategy)
     config = resolve(replace(DEEP_SEA, env=env, actor=actor, learner=replace(DEEP_SEA.learner, engine=engine)))
     with pinned_threads(1):
-        steps = train(config, make_parts(config))
+        steps = train(config, make_components(config))
         yield lambda episodes: sum(len(step.updates) for step in itertools.islice(steps, episodes * size))
 
 

@@ -27,7 +27,7 @@ from bootdqn.agent.learner import AutogradLearner
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.threads import pinned_threads
-from bootdqn.training.loop import make_parts, train
+from bootdqn.training.loop import make_components, train
 from bootdqn.training.run import run
 
 MARGIN = 75.0
@@ -50,20 +50,20 @@ def td_error_difference() -> Difference:
     """Return how far TD errors in bf16 are from those in float32, with the same weights on the same batch."""
     settings = {"environment": "atari", "game": "Gravitar", "learning_starts": 50, "replay_capacity": 5000}
     config = resolve(from_flat(settings))
-    parts = make_parts(config)
-    for _ in itertools.islice(train(config, parts), 400):
+    components = make_components(config)
+    for _ in itertools.islice(train(config, components), 400):
         pass
-    batch = parts.replay.sample(32, np.random.default_rng(0))
+    batch = components.replay.sample(32, np.random.default_rng(0))
     reduced_config = resolve(from_flat(settings | {"precision": "bf16"}))
-    reduced = make_parts(reduced_config).learner
-    reduced.set_state(parts.learner.get_state())
-    assert isinstance(parts.learner, AutogradLearner)
+    reduced = make_components(reduced_config).learner
+    reduced.set_state(components.learner.get_state())
+    assert isinstance(components.learner, AutogradLearner)
     assert isinstance(reduced, AutogradLearner)
     with torch.no_grad():
-        exact, rounded = (learner.td_errors(batch).numpy() for learner in (parts.learner, reduced))
-    choices = [learner.q_values(batch.next_observation).argmax(axis=-1) for learner in (parts.learner, reduced)]
+        exact, rounded = (learner.td_errors(batch).numpy() for learner in (components.learner, reduced))
+    choices = [learner.q_values(batch.next_observation).argmax(axis=-1) for learner in (components.learner, reduced)]
     same, apart = choices[0] == choices[1], np.abs(exact - rounded)
-    largest_q = np.abs(parts.learner.q_values(batch.observation)).max()
+    largest_q = np.abs(components.learner.q_values(batch.observation)).max()
     return Difference(float(apart.max()), float(apart[same].max()), float(same.mean()), float(largest_q))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.report.ensembles import Measured, densities_and_sizes, rarity, rarity_within
 from bootdqn.runs.threads import pinned_threads
-from bootdqn.training.loop import begin, make_parts, train
+from bootdqn.training.loop import make_components, reset_environments, train
 
 STRATEGIES = ("greedy", "gain", "evoi:reduce=sum")
 SIZES = (10, 20)
@@ -31,27 +31,27 @@ def measure(strategy: str, size: int, prior_scale: float, seed: int) -> Iterator
     """Train one agent, and yield what its ensemble is like after each of `STEPS`."""
     settings: dict[str, Any] = {"strategy": strategy, "size": size, "prior_scale": prior_scale, "seed": seed}
     config = resolve(from_flat({"environment": "deep-sea", **settings}))
-    parts = make_parts(config)
+    components = make_components(config)
     states = np.flatnonzero(np.tri(size))
     depth = states // size
     shallow = depth < size / 2
     visits = np.zeros(size * size, np.int64)
-    begin(parts)
-    visits[parts.position.observations] += 1
-    for round_ in train(config, parts):
-        if round_.step in STEPS:
-            q, seen = parts.learner.q_values(states), visits[states] > 0
+    reset_environments(components)
+    visits[components.loop.observations] += 1
+    for result in train(config, components):
+        if result.step in STEPS:
+            q, seen = components.learner.q_values(states), visits[states] > 0
             row = settings | {
-                "step": round_.step,
+                "step": result.step,
                 "rarity": rarity(q, visits[states]),
                 "rarity_among_visited": rarity(q[seen], visits[states][seen]),
                 "rarity_at_shallow_depths": rarity_within(depth[shallow], q[shallow], visits[states][shallow]),
                 "rarity_at_deep_ones": rarity_within(depth[~shallow], q[~shallow], visits[states][~shallow]),
             }
             yield Measured(**row | densities_and_sizes(q[seen]))
-        if round_.step >= max(STEPS):
+        if result.step >= max(STEPS):
             return
-        visits[parts.position.observations] += 1
+        visits[components.loop.observations] += 1
 
 
 def main() -> None:

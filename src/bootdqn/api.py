@@ -53,8 +53,8 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
         >>> train({"environment": "deep-sea", "size": 10, "seed": 3}, "runs/first")  # doctest: +SKIP
     """
     from bootdqn.config.train import SavingConfig, from_flat
+    from bootdqn.training.callbacks import RunCallbacks
     from bootdqn.training.run import run
-    from bootdqn.training.trainer import RunCallbacks
 
     _check_settings(settings, run_dir)
     config = from_flat(_as_written(settings))
@@ -134,6 +134,8 @@ def evaluate_run(
         vote: How the heads vote (None: the run's `vote`).
         seed: Seed of the environment.
     """
-    from bootdqn.training.evaluation import assess
+    from bootdqn.training.evaluation import evaluate_saved_run
 
-    return assess(Path(run_dir), episodes=episodes, max_steps=max_steps, rule=vote, seed=seed, weights=weights).found
+    return evaluate_saved_run(
+        Path(run_dir), episodes=episodes, max_steps=max_steps, rule=vote, seed=seed, weights=weights
+    ).evaluation

@@ -10,7 +10,7 @@ from bootdqn.__main__ import main
 from bootdqn.cli.main import parse, run_command_line
 from bootdqn.common.errors import TrainingError
 from bootdqn.config.train import DEEP_SEA, to_flat
-from bootdqn.training.evaluation import Assessment, Evaluation
+from bootdqn.training.evaluation import Evaluation, RunEvaluation
 from reference.documents import ROOT
 from reference.run_directories import write_deep_sea
 
@@ -137,7 +137,9 @@ def test_an_evaluation_plays_as_the_run_says_unless_flags_say_otherwise(tmp_path
 def test_small_returns_are_told_in_digits_that_count(tmp_path, capsys, monkeypatch):
     returns = [-0.005, -0.0075, -0.005]
     found = Evaluation(returns, [10, 10, 10], cut=False, diversity={})
-    monkeypatch.setattr("bootdqn.training.evaluation.assess", lambda *_, **__: Assessment(found, 30, "plurality"))
+    monkeypatch.setattr(
+        "bootdqn.training.evaluation.evaluate_saved_run", lambda *_, **__: RunEvaluation(found, 30, "plurality")
+    )
     assert run_command_line(["evaluate", str(tmp_path)]) == 0
     assert "mean return -0.005833 over 3 episodes\n" in capsys.readouterr().out
 
@@ -213,7 +215,7 @@ def test_a_lack_of_memory_is_told_with_the_flags_that_take_it(error, remedies, c
     def fail(*_args, **_options):
         raise torch.OutOfMemoryError(error) if isinstance(error, str) else error
 
-    monkeypatch.setattr("bootdqn.training.run.make_parts", fail)
+    monkeypatch.setattr("bootdqn.training.run.make_components", fail)
     assert run_command_line([*TRAIN, "--run-dir", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
     assert told.startswith("bootdqn: not enough memory (")
@@ -225,13 +227,14 @@ def test_an_error_of_another_kind_keeps_its_traceback(monkeypatch, tmp_path):
     def fail(*_args, **_options):
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr("bootdqn.training.run.make_parts", fail)
+    monkeypatch.setattr("bootdqn.training.run.make_components", fail)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         run_command_line([*TRAIN, "--run-dir", str(tmp_path / "run")])
 
 
 @pytest.mark.parametrize(
-    ("command", "doing"), [("evaluate", "training.evaluation.assess"), ("inspect", "inspector.inspect.inspect_run")]
+    ("command", "doing"),
+    [("evaluate", "training.evaluation.evaluate_saved_run"), ("inspect", "inspector.inspect.inspect_run")],
 )
 def test_a_command_that_is_interrupted_says_so_in_a_line(command, doing, capsys, monkeypatch):
     def interrupted(*_args, **_options):

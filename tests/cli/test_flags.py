@@ -30,7 +30,7 @@ class ReachedError(Exception):
         (f"{SWEEP} --workers 3", "sweeps.executor.run_sweep", {"workers": 3, "retries": 1}),
         (
             "evaluate begun --episodes 2 --max-steps 3 --seed 5 --vote mean --weights 8",
-            "training.evaluation.assess",
+            "training.evaluation.evaluate_saved_run",
             {"episodes": 2, "max_steps": 3, "seed": 5, "rule": "mean", "weights": "8"},
         ),
         (

@@ -13,7 +13,7 @@ from bootdqn.common.tensor_files import read_tensors
 from bootdqn.config.train import SavingConfig, from_flat
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training import trainer as session
+from bootdqn.training import trainer
 from bootdqn.training.run import run
 
 STEPS, LEARNING_STARTS, CHECKPOINT_EVERY = 200, 40, 48
@@ -165,20 +165,20 @@ def with_observation(observation):
 
 
 @contextmanager
-def rounds_watched(monkeypatch, watch):
-    """Call `watch` with the parts of the run after every round."""
-    original = session.train
+def steps_watched(monkeypatch, watch):
+    """Call `watch` with the components of the run after every round."""
+    original = trainer.train
 
-    def watched(config, parts):
-        for round_ in original(config, parts):
-            watch(parts)
-            yield round_
+    def watched(config, components):
+        for result in original(config, components):
+            watch(components)
+            yield result
 
     with monkeypatch.context() as patch:
-        patch.setattr(session, "train", watched)
+        patch.setattr(trainer, "train", watched)
         yield
 
 
 def stopping_at(monkeypatch, *steps, number=signal.SIGTERM):
     """A signal comes after the rounds that end at these steps."""
-    return rounds_watched(monkeypatch, lambda parts: parts.position.step in steps and signal.raise_signal(number))
+    return steps_watched(monkeypatch, lambda components: components.loop.step in steps and signal.raise_signal(number))

@@ -55,17 +55,17 @@ ENVIRONMENT = """
 """
 FULL_DISK_ELSEWHERE = f"""
     import errno, os
-    from bootdqn.training import trainer as session
+    from bootdqn.training import trainer
 
 
-    def write(path, content, write=session.write_json_atomically):
+    def write(path, content, write=trainer.write_json_atomically):
         if "full" in path.parts:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, content)
 
 
     if os.getpid() != {os.getpid()}:
-        session.write_json_atomically = write
+        trainer.write_json_atomically = write
 """
 """No process but this one, where the tests run, can write a summary below a directory named full."""
 

@@ -20,7 +20,7 @@ from bootdqn.runs.lock import LOST_AFTER_SECONDS, is_held, locked
 IN_ANOTHER_PROCESS = """
 import sys, time
 from pathlib import Path
-from bootdqn.common.errors import FolderInUseError
+from bootdqn.common.errors import RunInUseError
 from bootdqn.runs.lock import locked
 
 print("ready", flush=True)
@@ -33,7 +33,7 @@ for order in sys.stdin:
             print("holds it", flush=True)
             sys.stdin.readline()
         print("gave it back", flush=True)
-    except FolderInUseError as error:
+    except RunInUseError as error:
         print(error, flush=True)
 """
 

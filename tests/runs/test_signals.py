@@ -78,8 +78,8 @@ def test_a_second_interrupt_while_a_checkpoint_is_written_leaves_the_one_before(
 
 
 def test_one_signal_of_each_kind_is_one_request(path, monkeypatch):
-    def both(parts):
-        if parts.position.step == 100:
+    def both(components):
+        if components.loop.step == 100:
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGTERM)
 
@@ -110,8 +110,8 @@ def test_a_hangup_is_one_request_however_often_it_comes(path, monkeypatch, on_ha
     """A shell that dies tells its job, and so does the kernel."""
     on_hangup(signal.SIG_DFL)
 
-    def twice(parts):
-        if parts.position.step == 100:
+    def twice(components):
+        if components.loop.step == 100:
             signal.raise_signal(signal.SIGHUP)
             signal.raise_signal(signal.SIGHUP)
 

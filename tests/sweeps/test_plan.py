@@ -9,7 +9,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.config.train import default_settings, from_flat
 from bootdqn.sweeps.cost import longest_first, memory_needed
 from bootdqn.sweeps.plan import PlannedRun, load_sweep, sweep_names
-from bootdqn.training.loop import make_parts
+from bootdqn.training.loop import make_components
 
 OWN = """
 description = "mine"
@@ -304,13 +304,15 @@ def test_a_run_that_cannot_be_made_needs_no_memory(monkeypatch, error):
     def fail(_config):
         raise error
 
-    monkeypatch.setattr("bootdqn.sweeps.cost.make_parts", fail)
+    monkeypatch.setattr("bootdqn.sweeps.cost.make_components", fail)
     assert memory_needed([atari()]) == [0]
 
 
 def test_one_game_is_tried_for_all_and_for_runs_of_any_length(monkeypatch):
     made = []
-    monkeypatch.setattr("bootdqn.sweeps.cost.make_parts", lambda config: made.append(config) or make_parts(config))
+    monkeypatch.setattr(
+        "bootdqn.sweeps.cost.make_components", lambda config: made.append(config) or make_components(config)
+    )
     runs = [atari(game="Pong"), atari(game="Qbert"), atari(total_frames=400), atari(seed=3), atari(frame_stack=1)]
     assert len(memory_needed(runs)) == 5
     assert [config.env.frame_stack for config in made] == [4, 1]

@@ -134,16 +134,16 @@ def every_other_checkpoint_failing(places, report):
 @contextlib.contextmanager
 def files_limited(size, first_step, last_step):
     """Let the kernel refuse files larger than `size` from one step of the training on up to another."""
-    from bootdqn.training import trainer as session
+    from bootdqn.training import trainer
 
-    original = session.train
+    original = trainer.train
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def train_under_a_limit(config, parts):
-        for round_ in original(config, parts):
-            limited = first_step <= round_.step < last_step
+    def train_under_a_limit(config, components):
+        for result in original(config, components):
+            limited = first_step <= result.step < last_step
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited[1]) if limited else unlimited)
-            yield round_
+            yield result
 
-    with replaced(session, "train", train_under_a_limit):
+    with replaced(trainer, "train", train_under_a_limit):
         yield

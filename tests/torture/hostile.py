@@ -282,20 +282,19 @@ def load_victims(send, settings, stopped, path, seeds, kinds):
     from bootdqn.common.errors import TrainingError, UsageError
     from bootdqn.config.train import from_flat
     from bootdqn.runs import provenance
-    from bootdqn.training import run
-    from bootdqn.training import trainer as session
+    from bootdqn.training import run, trainer
 
-    original = session.train
+    original = trainer.train
 
-    def train_a_little(config, parts):
-        for number, round_ in enumerate(original(config, parts)):
+    def train_a_little(config, components):
+        for number, result in enumerate(original(config, components)):
             if number == 3:
                 signal.raise_signal(signal.SIGTERM)
-            yield round_
+            yield result
 
     with (
         with_segments_of(SEGMENT_SLOTS)(),
-        replaced(session, "train", train_a_little),
+        replaced(trainer, "train", train_a_little),
         replaced(provenance, "provenance", lambda *_: {}),
     ):
         for seed in seeds:

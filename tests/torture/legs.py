@@ -29,13 +29,13 @@ class Leg(NamedTuple):
     """What the run ended with; None where it was killed or raised."""
     error: str | None
     """The type and the message of what the run raised."""
-    announced: list[str]
+    info: list[str]
     warned: list[str]
 
     @property
     def resumed_from(self):
         """The step it went on from, or None where it began."""
-        found = [line for line in self.announced if line.startswith("going on from step ")]
+        found = [line for line in self.info if line.startswith("Resuming from step ")]
         return int(found[0].rsplit(" ", 1)[1].replace(",", "")) if found else None
 
 
@@ -77,10 +77,10 @@ def begin_leg(settings, path, *around, saving=None):
 
 def end_leg(process):
     """Wait for the process of a leg and return the `Leg`."""
-    told = {"exit_code": [], "error": [], "announced": [], "warned": []}
+    told = {"exit_code": [], "error": [], "info": [], "warned": []}
     for kind, message in process.messages():
         told[kind].append(message)
-    return Leg((*told["exit_code"], None)[0], (*told["error"], None)[0], told["announced"], told["warned"])
+    return Leg((*told["exit_code"], None)[0], (*told["error"], None)[0], told["info"], told["warned"])
 
 
 def train(settings, path, *around, saving=None):
@@ -129,17 +129,17 @@ def replaced(owner, name, value):
 
 @contextlib.contextmanager
 def _stopping_at(step):
-    from bootdqn.training import trainer as session
+    from bootdqn.training import trainer
 
-    original = session.train
+    original = trainer.train
 
-    def train_and_stop(config, parts):
-        for round_ in original(config, parts):
-            if round_.step >= step:
+    def train_and_stop(config, components):
+        for result in original(config, components):
+            if result.step >= step:
                 signal.raise_signal(signal.SIGTERM)
-            yield round_
+            yield result
 
-    with replaced(session, "train", train_and_stop):
+    with replaced(trainer, "train", train_and_stop):
         yield
 
 
@@ -159,8 +159,8 @@ def _call(connection, function, arguments):
 def _train(send, settings, path, around, saving):
     from bootdqn.common.user_code import import_environments
     from bootdqn.config.train import SavingConfig, from_flat
+    from bootdqn.training.callbacks import RunCallbacks
     from bootdqn.training.run import run
-    from bootdqn.training.trainer import RunCallbacks
 
     for module in settings.get("imports", ()):
         import_environments(module)
@@ -172,7 +172,7 @@ def _train(send, settings, path, around, saving):
                 from_flat(settings),
                 path,
                 RunCallbacks(
-                    announce=lambda line: send(("announced", line)),
+                    info=lambda line: send(("info", line)),
                     warn=lambda line: send(("warned", line)) if line else None,
                 ),
                 saving=SavingConfig(**saving),

@@ -1,4 +1,4 @@
-"""A disk that is full or broken: the checkpoints before stay good, training goes on, and what comes out is the same."""
+"""A disk that is full or broken: earlier checkpoints stay good, training continues, and the results are the same."""
 
 import contextlib
 import errno
@@ -24,9 +24,9 @@ SETTINGS = DEEP_SEA | {"max_episodes": 80, "replay_capacity": 160}
 SMALL_SEGMENTS = with_segments_of(24)
 OFTEN = {"checkpoint_every_steps": 16}
 NO_CHECKPOINT = re.compile(
-    r"no checkpoint at step [\d,]+: \[Errno \d+\] [^\n]+; training goes on, next try within \d+ seconds"
+    r"no checkpoint at step [\d,]+: \[Errno \d+\] [^\n]+; training continues, next try within \d+ seconds"
 )
-NOT_WRITTEN = re.compile(r"\S+ could not be written at step [\d,]+: \[Errno \d+\] [^\n]+; training goes on")
+NOT_WRITTEN = re.compile(r"\S+ could not be written at step [\d,]+: \[Errno \d+\] [^\n]+; training continues")
 
 
 # One checkpoint

@@ -121,15 +121,15 @@ def test_what_was_half_written_is_gone_when_a_killed_run_goes_on(tmp_path):
 
 @contextlib.contextmanager
 def killed_in_the_middle():
-    from bootdqn.training import trainer as session
+    from bootdqn.training import trainer
 
-    original = session.train
+    original = trainer.train
 
-    def train(config, parts):
-        for round_ in original(config, parts):
-            if round_.step == 33:
+    def train(config, components):
+        for result in original(config, components):
+            if result.step == 33:
                 os.kill(os.getpid(), signal.SIGKILL)
-            yield round_
+            yield result
 
-    with replaced(session, "train", train):
+    with replaced(trainer, "train", train):
         yield

@@ -65,7 +65,7 @@ def test_a_run_stopped_again_and_again_comes_out_as_one_never_stopped(tmp_path, 
     for number in range(sized(1, 4)):
         rounds = range(1, STEPS // num_envs - 1)
         chosen = rng.sample(rounds, sized(2, 4))
-        stops = sorted({num_envs * round_ for round_ in (*chosen, chosen[0] + 1)})
+        stops = sorted({num_envs * one for one in (*chosen, chosen[0] + 1)})
         assert stop_and_go_on(settings, tmp_path / f"stopped-{number}", *stops) == expected, stops
 
 

@@ -212,5 +212,5 @@ def test_the_command_line_tells_it_in_a_line_and_goes_on_afterwards(path, monkey
     assert told.startswith("bootdqn: environment 0 ")
     assert len(told.splitlines()) == 1
     assert run_command_line(["resume", str(path)]) == 0
-    assert "going on from step 96" in capsys.readouterr().err
+    assert "Resuming from step 96" in capsys.readouterr().err
     assert results(path) == unbroken(FUSED)

@@ -9,7 +9,7 @@ import torch
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.tensor_files import read_tensors
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training import trainer as session
+from bootdqn.training import trainer
 from reference.batches import random_batch
 from reference.comparison import KINDS, copy_of_state
 from reference.faults import FUSED, LEARNERS, assert_failed, assert_good_checkpoint, results, train, train_by_command
@@ -35,8 +35,8 @@ SPOILED = {"loss": spoil_loss, "gradient": spoil_gradient}
 
 
 def part_of_head(state, head):
-    parts = {name: array for name, array in state.items() if ".heads." in name and not name.startswith("target")}
-    return {name: array[head] for name, array in parts.items()}
+    components = {name: array for name, array in state.items() if ".heads." in name and not name.startswith("target")}
+    return {name: array[head] for name, array in components.items()}
 
 
 def refused_update(kind, what, head):
@@ -97,22 +97,22 @@ def test_a_weight_that_is_not_finite_is_found_in_any_layer_of_the_compiled_kerne
 @contextmanager
 def spoiled_at(monkeypatch, step, spoil, head):
     """Spoil a head just before the update at `step`, and give the state it has then, and the learner."""
-    original, seen = session.train, []
+    original, seen = trainer.train, []
 
-    def train_and_spoil(config, parts):
-        update = parts.learner.update
+    def train_and_spoil(config, components):
+        update = components.learner.update
 
         def spoil_and_update(batch):
-            if parts.position.step == step:
-                spoil(parts.learner.online, head)
-                seen.extend([copy_of_state(parts.learner), parts.learner])
+            if components.loop.step == step:
+                spoil(components.learner.online, head)
+                seen.extend([copy_of_state(components.learner), components.learner])
             return update(batch)
 
-        parts.learner.update = spoil_and_update
-        yield from original(config, parts)
+        components.learner.update = spoil_and_update
+        yield from original(config, components)
 
     with monkeypatch.context() as patch:
-        patch.setattr(session, "train", train_and_spoil)
+        patch.setattr(trainer, "train", train_and_spoil)
         yield seen
 
 

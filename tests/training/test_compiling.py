@@ -10,7 +10,7 @@ from numba.core import event
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.training import compiling
 from bootdqn.training.compiling import COMPILING, compile_kernels
-from bootdqn.training.loop import make_parts
+from bootdqn.training.loop import make_components
 from bootdqn.training.run import run
 
 SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 20, "num_heads": 2, "learning_starts": 8}
@@ -22,7 +22,7 @@ from bootdqn.agent import compiled_kernel as compiled_kernel
 from bootdqn.replay import prioritized as sum_tree
 from bootdqn.training.compiling import compile_kernels
 from bootdqn.config.train import from_flat, resolve
-from bootdqn.training.loop import make_parts
+from bootdqn.training.loop import make_components
 from bootdqn.training.run import run
 
 def known():
@@ -31,7 +31,7 @@ def known():
 
 for number, settings in enumerate(json.loads(sys.argv[1])):
     config = resolve(from_flat(settings))
-    compile_kernels(config, make_parts(config), print)
+    compile_kernels(config, make_components(config), print)
     ready = known()
     assert any(ready.values())
     run(config, pathlib.Path(sys.argv[2]) / str(number))
@@ -68,7 +68,7 @@ def compile_twice(*_, **__):
 def test_what_numba_compiles_is_announced_once_and_only_where_it_is_called(settings, needed, monkeypatch):
     monkeypatch.setattr(compiling, "_train_a_little", compile_twice)
     config, said = resolve(from_flat(settings)), []
-    compile_kernels(config, make_parts(config), said.append)
+    compile_kernels(config, make_components(config), said.append)
     assert said == [COMPILING] * needed
 
 
@@ -76,7 +76,7 @@ def test_what_is_in_the_cache_is_not_announced():
     config, said = resolve(from_flat(SMALL)), []
     for _ in range(2):
         said.clear()
-        compile_kernels(config, make_parts(config), said.append)
+        compile_kernels(config, make_components(config), said.append)
     assert said == []
 
 

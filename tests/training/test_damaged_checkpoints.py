@@ -43,7 +43,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(path, monkeypa
     assert run_command_line(["resume", str(path)]) == 0
     told = capsys.readouterr().err
     assert f"CHECKPOINT {name} is damaged (" in told
-    assert "; going on from step-000000000096" in told
+    assert "; Resuming from step-000000000096" in told
     assert "Traceback" not in told
     assert results(path) == unbroken(FUSED)
 

@@ -19,7 +19,7 @@ from bootdqn.envs.factory import for_evaluation
 from bootdqn.exploration.voting import VoteDiversity, vote_diversity
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.display import status_line
-from bootdqn.training.evaluation import assess, evaluate
+from bootdqn.training.evaluation import evaluate, evaluate_saved_run
 from bootdqn.training.run import run
 from reference.documents import ROOT
 
@@ -188,7 +188,7 @@ def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tm
 def test_a_run_is_evaluated_from_its_folder(tmp_path):
     solved = {"environment": "deep-sea", "size": 4, "max_episodes": 400, "seed": 1}
     run(from_flat(solved), tmp_path / "run")
-    found, step, rule = assess(
+    found, step, rule = evaluate_saved_run(
         tmp_path / "run", episodes=3, max_steps=100, rule="plurality", seed=0, video=tmp_path / "play.gif"
     )
     assert step == RunDirectory(tmp_path / "run").read_summary()["steps"]
@@ -208,8 +208,11 @@ def test_what_is_not_asked_for_is_as_in_the_runs_own_evaluations(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bootdqn.training.evaluation.evaluate", voted)
         untold = {"episodes": None, "max_steps": None, "rule": None, "seed": 0, "video": None}
-        assert assess(tmp_path / "run", **untold).rule == "borda"
-        assert assess(tmp_path / "run", **untold | {"episodes": 1, "max_steps": 5, "rule": "gap"}).rule == "gap"
+        assert evaluate_saved_run(tmp_path / "run", **untold).rule == "borda"
+        assert (
+            evaluate_saved_run(tmp_path / "run", **untold | {"episodes": 1, "max_steps": 5, "rule": "gap"}).rule
+            == "gap"
+        )
         evaluate_run(tmp_path / "run")
     assert seen == [(3, 7, "borda"), (1, 5, "gap"), (3, 7, "borda")]
 
@@ -217,7 +220,7 @@ def test_what_is_not_asked_for_is_as_in_the_runs_own_evaluations(tmp_path):
 def test_an_evaluation_says_how_far_it_is(tmp_path):
     run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
     said = []
-    assess(tmp_path / "run", episodes=2, max_steps=100, rule=None, seed=0, show=said.append)
+    evaluate_saved_run(tmp_path / "run", episodes=2, max_steps=100, rule=None, seed=0, show=said.append)
     assert said[:2] == ["episode 1 of at most 2, 0 steps", "episode 1 of at most 2, 1 step"]
     assert said[-1] == "episode 2 of at most 2, 6 steps"
 
@@ -248,7 +251,7 @@ def test_an_environment_that_raises_while_it_is_filmed_is_blamed(trained, tmp_pa
 
     monkeypatch.setattr(DeepSea, method, fail)
     with pytest.raises(TrainingError, match=r"the environment .*raised OSError: the camera is gone"):
-        assess(trained, episodes=1, max_steps=10, rule=None, seed=0, video=tmp_path / "play.gif")
+        evaluate_saved_run(trained, episodes=1, max_steps=10, rule=None, seed=0, video=tmp_path / "play.gif")
 
 
 def test_a_full_disk_is_not_blamed_on_the_environment(trained, tmp_path, monkeypatch, capsys):
@@ -266,7 +269,7 @@ def test_what_the_display_raises_is_not_blamed_on_the_environment(trained):
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        assess(trained, episodes=1, max_steps=10, rule=None, seed=0, show=show)
+        evaluate_saved_run(trained, episodes=1, max_steps=10, rule=None, seed=0, show=show)
 
 
 def test_a_video_that_needs_another_package_says_how_to_install_it(tmp_path, monkeypatch):
@@ -276,7 +279,7 @@ def test_a_video_that_needs_another_package_says_how_to_install_it(tmp_path, mon
     run(config(total_steps=10), tmp_path / "run")
     monkeypatch.setattr("gymnasium.envs.toy_text.frozen_lake.FrozenLakeEnv.render", not_drawn)
     with pytest.raises(UsageError, match=r"--video: pygame is not installed.* -e '\.\[video\]'"):
-        assess(tmp_path / "run", episodes=1, max_steps=5, rule=None, seed=0, video=tmp_path / "play.gif")
+        evaluate_saved_run(tmp_path / "run", episodes=1, max_steps=5, rule=None, seed=0, video=tmp_path / "play.gif")
 
 
 def test_the_extra_for_videos_has_what_gymnasium_draws_with_in_a_version_that_is_pinned():
@@ -296,11 +299,11 @@ def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):
     options = {"episodes": 1, "max_steps": 10, "rule": "plurality", "seed": 0, "video": None}
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(UsageError, match="does not hold the networks"):
-        assess(tmp_path / "run", **options)
+        evaluate_saved_run(tmp_path / "run", **options)
     weights.unlink()
     with pytest.raises(
         UsageError, match=r"weights\.safetensors is missing: a run saves its weights with each checkpoint"
     ):
-        assess(tmp_path / "run", **options)
+        evaluate_saved_run(tmp_path / "run", **options)
     with pytest.raises(UsageError, match=r"has no config\.json"):
-        assess(tmp_path, **options)
+        evaluate_saved_run(tmp_path, **options)

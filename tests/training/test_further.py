@@ -14,8 +14,8 @@ from bootdqn.runs.provenance import Provenance
 from bootdqn.sweeps.events import split_done
 from bootdqn.sweeps.plan import deep_sea_race
 from bootdqn.training import run as run_module
+from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.run import default_run_dir, run
-from bootdqn.training.trainer import RunCallbacks
 from reference.faults import (
     AUTOGRAD,
     EVALUATED,
@@ -47,7 +47,7 @@ def test_a_finished_run_taken_further_is_the_longer_run(path, capsys, unbroken, 
     assert train_by_command(settings | LESS, path, "--keep-checkpoint") == 0
     assert_good_checkpoint(path, LESS["total_steps"])
     assert run_command_line(["resume", str(path), "--budget", str(STEPS)]) == 0
-    assert f"going on from step {LESS['total_steps']}" in capsys.readouterr().err
+    assert f"Resuming from step {LESS['total_steps']}" in capsys.readouterr().err
     assert results(path) == unbroken(settings)
     assert RunDirectory(path).read_config()["total_steps"] == STEPS
     assert_good_checkpoint(path, STEPS)

@@ -21,7 +21,7 @@ from reference.faults import (
     SMALL,
     STEPS,
     results,
-    rounds_watched,
+    steps_watched,
     stopping_at,
     train,
     train_by_command,
@@ -31,15 +31,15 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_records_of_a_run_stopped_and_killed_several_times_are_those_of_one_never_stopped(path, monkeypatch, unbroken):
-    def kill(parts):
-        if parts.position.step == 170:
+    def kill(components):
+        if components.loop.step == 170:
             raise KeyboardInterrupt
 
     settings = EVALUATED | {"num_envs": 2}
     with stopping_at(monkeypatch, 10, 64, 100, 130):
         for _ in range(4):
             assert train(settings, path).exit_code == 143
-    with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
+    with pytest.raises(KeyboardInterrupt), steps_watched(monkeypatch, kill):
         train(settings, path)
     assert train(settings, path).exit_code == 0
     assert results(path) == unbroken(settings)
@@ -84,11 +84,11 @@ def test_the_checkpoint_of_a_stopped_run_is_timed_and_stays_so(path, monkeypatch
 
 
 def test_timing_beyond_the_checkpoint_of_a_killed_run_is_forgotten(path, monkeypatch):
-    def kill(parts):
-        if parts.position.step == 80:
+    def kill(components):
+        if components.loop.step == 80:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
+    with pytest.raises(KeyboardInterrupt), steps_watched(monkeypatch, kill):
         train(FUSED, path)
     with RunDirectory(path).timing.open("w") as file:
         file.write('{"seconds": 1.5, "step": 48}\n{"seconds": 2.5, "step": 49}\n\0\0\0')
@@ -117,12 +117,12 @@ def test_networks_are_kept_at_the_chosen_steps(path, monkeypatch, every, num_env
     settings = {"snapshot_every": every, "num_envs": num_envs}
     seen = {}
 
-    def remember(parts):
-        seen[parts.position.step] = {
-            name: value.numpy().copy() for name, value in parts.learner.online.state_dict().items()
+    def remember(components):
+        seen[components.loop.step] = {
+            name: value.numpy().copy() for name, value in components.learner.online.state_dict().items()
         }
 
-    with rounds_watched(monkeypatch, remember):
+    with steps_watched(monkeypatch, remember):
         assert train_by_command(settings, path) == 0
     files = sorted(RunDirectory(path).snapshots.iterdir())
     assert [file.name for file in files] == [f"step-{step:012d}.safetensors" for step in steps]
@@ -144,15 +144,15 @@ def test_networks_kept_by_a_stopped_run_are_those_of_one_never_stopped(path, mon
 def test_weights_are_those_of_the_last_checkpoint_and_whole_at_any_moment(path, monkeypatch, learner):
     seen, found = {}, []
 
-    def look(parts):
-        seen[parts.position.step] = {
-            name: value.numpy().copy() for name, value in parts.learner.online.state_dict().items()
+    def look(components):
+        seen[components.loop.step] = {
+            name: value.numpy().copy() for name, value in components.learner.online.state_dict().items()
         }
         file = RunDirectory(path).weights
         with safetensors.safe_open(file, framework="np") as opened:
-            found.append((parts.position.step, int(opened.metadata()["step"]), read_tensors(file)))
+            found.append((components.loop.step, int(opened.metadata()["step"]), read_tensors(file)))
 
-    with rounds_watched(monkeypatch, look):
+    with steps_watched(monkeypatch, look):
         train(learner, path)
     for step, saved_after, weights in found:
         assert saved_after == (step - 1) // CHECKPOINT_EVERY * CHECKPOINT_EVERY
@@ -163,15 +163,15 @@ def test_weights_are_those_of_the_last_checkpoint_and_whole_at_any_moment(path, 
 def test_a_run_under_way_can_be_evaluated_and_inspected(tmp_path, monkeypatch, capsys):
     path = tmp_path / "run"
 
-    def look(parts):
-        if parts.position.step == 30:
+    def look(components):
+        if components.loop.step == 30:
             assert run_command_line(["evaluate", str(path), "--episodes", "2"]) == 0
             assert run_command_line(["inspect", str(path), "--out", str(tmp_path / "page.html")]) == 0
 
     config = from_flat(
         {"environment": "deep-sea", "size": 4, "num_heads": 3, "hidden_sizes": [8, 8], "max_episodes": 9}
     )
-    with rounds_watched(monkeypatch, look):
+    with steps_watched(monkeypatch, look):
         run(config, path, saving=SavingConfig(checkpoint_every_steps=20))
     assert "weights after 20 steps" in capsys.readouterr().out
     assert (tmp_path / "page.html").exists()
@@ -182,11 +182,11 @@ def test_a_file_that_cannot_be_written_does_not_stop_the_training_and_is_no_end(
         train(EVALUATED, path)
     weights = RunDirectory(path).weights
     weights.unlink()
-    with rounds_watched(monkeypatch, lambda parts: parts.position.step == 80 and weights.mkdir()):
+    with steps_watched(monkeypatch, lambda components: components.loop.step == 80 and weights.mkdir()):
         assert run_command_line(["resume", str(path), "--quiet"]) == 1
     captured = capsys.readouterr()
     assert f"{path} could not be written at step 128" in captured.err
-    assert "training goes on" in captured.err
+    assert "training continues" in captured.err
     assert RunDirectory(path).read_summary() is None
     weights.rmdir()
     assert run_command_line(["resume", str(path), "--quiet"]) == 0

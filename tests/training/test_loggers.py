@@ -9,10 +9,10 @@ import pytest
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
+from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.loggers import WandbLogger, scalars
 from bootdqn.training.run import run
-from bootdqn.training.trainer import RunCallbacks
-from reference.faults import FUSED, rounds_watched, train
+from reference.faults import FUSED, steps_watched, train
 
 SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "stop_when_solved": False, "log_every": 20}
 
@@ -40,12 +40,12 @@ def test_tensorboard_holds_the_numbers_of_the_metrics(tmp_path):
 def test_tensorboard_shows_every_step_of_a_killed_run_once(tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    def kill(parts):
-        if parts.position.step == 170:
+    def kill(components):
+        if components.loop.step == 170:
             raise KeyboardInterrupt
 
     path = tmp_path / "run"
-    with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
+    with pytest.raises(KeyboardInterrupt), steps_watched(monkeypatch, kill):
         train(FUSED, path, tensorboard=True)
     train(FUSED, path, tensorboard=True)
     events = EventAccumulator(str(path / "tensorboard"))
@@ -74,7 +74,7 @@ def test_a_run_begun_again_shows_nothing_of_its_first_attempt(tmp_path):
     assert [file.name for file in (path / "tensorboard").iterdir()] == ["notes.txt"]
 
 
-def test_a_sink_that_cannot_be_opened_is_told_in_a_line_and_harms_nothing(tmp_path, monkeypatch):
+def test_a_logger_that_cannot_be_opened_is_named_in_a_line_and_harms_nothing(tmp_path, monkeypatch):
     def refuse(*_arguments, **_options):
         raise ConnectionError("no key")
 
@@ -82,7 +82,7 @@ def test_a_sink_that_cannot_be_opened_is_told_in_a_line_and_harms_nothing(tmp_pa
     wandb.__spec__, wandb.init = ModuleSpec("wandb", None), refuse
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     told = pytest.raises(
-        UsageError, match=r"--wandb could not be opened \(ConnectionError: no key\): mend that, or leave"
+        UsageError, match=r"--wandb could not be opened \(ConnectionError: no key\); fix that, or leave"
     )
     with told:
         run(from_flat(SMALL), tmp_path / "run", wandb=True)
@@ -95,7 +95,7 @@ def test_a_sink_that_cannot_be_opened_is_told_in_a_line_and_harms_nothing(tmp_pa
 class FailingSink:
     """Fails from its so-many-th call on; closing is a call, too."""
 
-    name = "The sink"
+    name = "The logger"
 
     def __init__(self, good_calls):
         self.good_calls, self.calls = good_calls, 0
@@ -110,9 +110,9 @@ class FailingSink:
 
 
 @pytest.mark.parametrize("good_calls", [0, 7])
-def test_a_sink_that_fails_is_named_once_and_training_goes_on(tmp_path, monkeypatch, good_calls):
+def test_a_logger_that_fails_is_named_once_and_training_continues(tmp_path, monkeypatch, good_calls):
     failing, good = FailingSink(good_calls), FailingSink(10**9)
-    monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing, good])
+    monkeypatch.setattr("bootdqn.training.run._open_loggers", lambda *_args, **_options: [failing, good])
     warnings = []
     assert run(from_flat(SMALL), tmp_path / "told", RunCallbacks(warn=warnings.append)).exit_code == 0
     monkeypatch.undo()
@@ -121,14 +121,14 @@ def test_a_sink_that_fails_is_named_once_and_training_goes_on(tmp_path, monkeypa
     assert failing.calls == good_calls + 1
     assert good.calls == 1 + len(list(RunDirectory(tmp_path / "told").read_metrics()))
     (warning,) = warnings
-    assert warning.startswith("The sink failed (OSError: [Errno 27] File too large)")
-    assert warning.endswith("training goes on")
+    assert warning.startswith("The logger failed (OSError: [Errno 27] File too large)")
+    assert warning.endswith("training continues")
 
 
-def test_a_sink_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
+def test_a_logger_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
     run(from_flat(SMALL), tmp_path / "alone")
     failing = FailingSink(len(list(RunDirectory(tmp_path / "alone").read_metrics())))
-    monkeypatch.setattr("bootdqn.training.run._open_sinks", lambda *_args, **_options: [failing])
+    monkeypatch.setattr("bootdqn.training.run._open_loggers", lambda *_args, **_options: [failing])
     warnings = []
     outcome = run(from_flat(SMALL), tmp_path / "told", RunCallbacks(warn=warnings.append))
     assert outcome.summary["status"] == "finished"
@@ -163,9 +163,9 @@ def test_weights_and_biases_is_told_the_configuration_and_every_record(tmp_path,
             return fake
 
     monkeypatch.setitem(sys.modules, "wandb", Wandb)
-    sink = WandbLogger(tmp_path, {"size": 3}, "identity")
-    sink.write({"kind": "update", "step": 7, "updates": 2, "loss": 0.5})
-    sink.close()
+    logger = WandbLogger(tmp_path, {"size": 3}, "identity")
+    logger.write({"kind": "update", "step": 7, "updates": 2, "loss": 0.5})
+    logger.close()
     assert started["config"] == {"size": 3}
     assert (started["id"], started["resume"]) == ("identity", "allow")
     assert fake.logged == [{"update/loss": 0.5, "step": 7}]

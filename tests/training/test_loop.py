@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from bootdqn.config.train import from_flat, resolve
-from bootdqn.training.loop import make_parts, train
+from bootdqn.training.loop import make_components, train
 from reference.faults import SMALL, disturbed
 
 
@@ -17,8 +17,8 @@ def config(**settings):
     return resolve(from_flat(small | {"learning_starts": 20} | settings))
 
 
-def rounds(settings, parts, count):
-    return list(itertools.islice(train(settings, parts), count))
+def rounds(settings, components, count):
+    return list(itertools.islice(train(settings, components), count))
 
 
 class Spy:
@@ -43,46 +43,46 @@ class Spy:
 
 
 def spied(settings):
-    parts, log = make_parts(settings), []
-    parts.environments[0] = Spy(parts.environments[0], log, "step", "reset")
-    parts.actor = Spy(parts.actor, log, "act", "draw_head")
-    parts.learner = Spy(parts.learner, log, "q_values", "update", "update_target")
-    parts.replay = Spy(parts.replay, log, "begin_episode", "add", "sample")
-    return parts, log
+    components, log = make_components(settings), []
+    components.environments[0] = Spy(components.environments[0], log, "step", "reset")
+    components.actor = Spy(components.actor, log, "act", "draw_head")
+    components.learner = Spy(components.learner, log, "q_values", "update", "update_target")
+    components.replay = Spy(components.replay, log, "begin_episode", "add", "sample")
+    return components, log
 
 
 def test_one_step_acts_steps_stores_samples_updates():
     settings = config(learning_starts=1, target_every=100)
-    parts, log = spied(settings)
-    rounds(settings, parts, 2)
+    components, log = spied(settings)
+    rounds(settings, components, 2)
     step = ["q_values", "act", "step", "add", "sample", "update"]
     assert [name for name, *_ in log] == ["reset", "draw_head", "begin_episode", *step, *step]
 
 
 def test_an_episode_ends_with_a_reset_and_a_new_head_before_the_update():
     settings = config(learning_starts=1, target_every=100)
-    parts, log = spied(settings)
-    rounds(settings, parts, 5)
+    components, log = spied(settings)
+    rounds(settings, components, 5)
     last = [name for name, *_ in log][-8:]
     assert last == ["act", "step", "add", "reset", "draw_head", "begin_episode", "sample", "update"]
 
 
 def test_the_first_update_comes_with_the_transition_that_fills_learning_starts():
     settings = config(learning_starts=20)
-    updates = [bool(round_.updates) for round_ in rounds(settings, make_parts(settings), 30)]
+    updates = [bool(result.updates) for result in rounds(settings, make_components(settings), 30)]
     assert updates == [False] * 19 + [True] * 11
 
 
 def test_updates_and_target_copies_are_counted_in_environment_steps():
     settings = config(learning_starts=10, update_every=4, target_every=7)
-    parts, log = spied(settings)
+    components, log = spied(settings)
     update_steps, copy_steps = [], []
-    for round_ in itertools.islice(train(settings, parts), 60):
+    for result in itertools.islice(train(settings, components), 60):
         names = [name for name, *_ in log]
         if "update" in names:
-            update_steps.append(round_.step)
+            update_steps.append(result.step)
         if "update_target" in names:
-            copy_steps.append(round_.step)
+            copy_steps.append(result.step)
         log.clear()
     assert update_steps == [step for step in range(10, 61) if step % 4 == 0]
     assert copy_steps == [step for step in range(1, 61) if step % 7 == 0]
@@ -94,8 +94,8 @@ def test_with_several_environments_every_step_has_its_update_and_its_move_of_the
     settings = config(
         num_envs=8, learning_starts=16, update_every=update_every, target_every=target_every, target_rate=0.1
     )
-    parts, log = spied(settings)
-    rounds(settings, parts, 20)
+    components, log = spied(settings)
+    rounds(settings, components, 20)
     expected = []
     for step in range(1, 161):
         round_ends_at = -(-step // 8) * 8
@@ -108,9 +108,9 @@ def test_with_several_environments_every_step_has_its_update_and_its_move_of_the
 def masked():
     """A replay of 2,000 transitions that was never full, and what was added to it in its order."""
     settings = config(mask_probability=0.25, learning_starts=4000, num_heads=10, replay_capacity=3000)
-    parts, log = spied(settings)
-    rounds(settings, parts, 2000)
-    return parts.replay, [arguments for name, arguments, _ in log if name == "add"]
+    components, log = spied(settings)
+    rounds(settings, components, 2000)
+    return components.replay, [arguments for name, arguments, _ in log if name == "add"]
 
 
 def test_masks_are_bernoulli_and_independent_of_head_and_step(masked):
@@ -139,17 +139,17 @@ def test_masks_stay_with_their_transition(masked):
 
 def test_a_mask_probability_of_one_lets_every_head_learn_from_everything():
     settings = config(mask_probability=1.0)
-    parts, log = spied(settings)
-    rounds(settings, parts, 50)
+    components, log = spied(settings)
+    rounds(settings, components, 50)
     assert all(arguments[4].all() for name, arguments, _ in log if name == "add")
 
 
 def test_the_bonus_is_learned_from_and_told_apart_from_the_return():
     settings = config(info_bonus=300.0, info_temperature=0.01)
-    parts, log = spied(settings)
-    parts.actor = Spy(parts.actor, log, "bonuses")
-    episodes = [episode for round_ in rounds(settings, parts, 50) for episode in round_.finished]
-    given = [parts.actor.bonuses(arguments[0])[0] for name, arguments, _ in log[:] if name == "bonuses"]
+    components, log = spied(settings)
+    components.actor = Spy(components.actor, log, "bonuses")
+    episodes = [episode for result in rounds(settings, components, 50) for episode in result.finished]
+    given = [components.actor.bonuses(arguments[0])[0] for name, arguments, _ in log[:] if name == "bonuses"]
     stored = [arguments[2] for name, arguments, _ in log if name == "add"]
     assert max(given) > 0.1
     assert len(episodes) == 10
@@ -167,8 +167,8 @@ def test_rewards_are_clipped_for_learning_only(monkeypatch, clip_rewards, learne
 
     settings = resolve(from_flat({"environment": "gym"} | SMALL | {"clip_rewards": clip_rewards}))
     with disturbed(monkeypatch, step=paid):
-        parts, log = spied(settings)
-        episodes = [episode for round_ in rounds(settings, parts, 99) for episode in round_.finished]
+        components, log = spied(settings)
+        episodes = [episode for result in rounds(settings, components, 99) for episode in result.finished]
     assert [arguments[2] for name, arguments, _ in log if name == "add"] == learned * 33
     given = iter([7, -3, 0] * 33)
     assert [episode.total_reward for episode in episodes] == [
@@ -179,7 +179,7 @@ def test_rewards_are_clipped_for_learning_only(monkeypatch, clip_rewards, learne
 
 def test_the_replay_is_made_as_the_settings_say():
     settings = config(discount=0.5, n_step=3, replay="prioritized", alpha=1.0)
-    replay = make_parts(settings).replay
+    replay = make_components(settings).replay
     replay.begin_episode(0, 0)
     for step in range(4):
         replay.add(0, 0, 1.0, step + 1, np.ones(4, bool), terminated=step == 3, truncated=False)
@@ -196,9 +196,9 @@ def test_the_replay_is_made_as_the_settings_say():
 
 def test_after_an_update_the_replay_hears_how_wrong_the_heads_were():
     settings = config(learning_starts=1, replay="prioritized", beta=0.5, beta_steps=20)
-    parts, log = spied(settings)
-    parts.replay = Spy(parts.replay, log, "change_priorities")
-    results = [update for round_ in rounds(settings, parts, 10) for update in round_.updates]
+    components, log = spied(settings)
+    components.replay = Spy(components.replay, log, "change_priorities")
+    results = [update for result in rounds(settings, components, 10) for update in result.updates]
     told = [arguments for name, arguments, _ in log if name == "change_priorities"]
     betas = [arguments[2] for name, arguments, _ in log if name == "sample"]
     assert len(told) == len(results) == 10
@@ -210,11 +210,11 @@ def test_after_an_update_the_replay_hears_how_wrong_the_heads_were():
 
 def test_episodes_are_reported_with_their_head_length_and_return():
     settings = config()
-    parts = make_parts(settings)
+    components = make_components(settings)
     heads, episodes = [], []
-    for round_ in itertools.islice(train(settings, parts), 50):
-        episodes += round_.finished
-        heads.append(int(parts.actor.heads[0]))
+    for result in itertools.islice(train(settings, components), 50):
+        episodes += result.finished
+        heads.append(int(components.actor.heads[0]))
     assert len(episodes) == 10
     assert all(episode.length == 5 for episode in episodes)
     assert [episode.head for episode in episodes[1:]] == [heads[step] for step in range(4, 45, 5)]
@@ -223,8 +223,8 @@ def test_episodes_are_reported_with_their_head_length_and_return():
 
 def trace(settings, count):
     return [
-        (round_.step, round_.finished, [update.head_loss.tobytes() for update in round_.updates])
-        for round_ in rounds(settings, make_parts(settings), count)
+        (result.step, result.finished, [update.head_loss.tobytes() for update in result.updates])
+        for result in rounds(settings, make_components(settings), count)
     ]
 
 
@@ -252,7 +252,7 @@ def test_no_global_generator_has_a_say():
 def test_deep_sea_is_learned():
     """A task that random play solves once in 32 episodes is played right nine times out of ten after learning."""
     settings = config(size=5, strategy="evoi:reduce=sum", num_heads=20, hidden_sizes=[50, 50], batch_size=128)
-    episodes = [e for round_ in rounds(settings, make_parts(settings), 2500) for e in round_.finished]
+    episodes = [e for result in rounds(settings, make_components(settings), 2500) for e in result.finished]
     late = episodes[-50:]
     assert sum(not episode.info["bad_episode"] for episode in late) >= 45
 
@@ -260,8 +260,8 @@ def test_deep_sea_is_learned():
 def test_the_random_streams_have_not_drifted():
     """Heads, returns and masks of seed 0 before anything is learned; a change here changes everybody's numbers."""
     settings = resolve(from_flat({"environment": "deep-sea", "size": 10, "strategy": "greedy", "seed": 0}))
-    parts, log = spied(settings)
-    episodes = [e for round_ in rounds(settings, parts, 100) for e in round_.finished]
+    components, log = spied(settings)
+    episodes = [e for result in rounds(settings, components, 100) for e in result.finished]
     masks = np.stack([arguments[4] for name, arguments, _ in log if name == "add"])
     assert [episode.head for episode in episodes] == GOLDEN_HEADS
     assert [round(episode.total_reward * 1000) for episode in episodes] == GOLDEN_RETURNS

@@ -9,25 +9,25 @@ from bootdqn.config.train import from_flat, resolve
 from bootdqn.sweeps.cost import costs, memory_needed
 from bootdqn.sweeps.plan import PlannedRun
 from bootdqn.training import memory_estimate as module
-from bootdqn.training.loop import make_parts
+from bootdqn.training.loop import make_components
 from bootdqn.training.memory_estimate import Estimate, check_memory_and_disk, estimate, gigabytes
 from bootdqn.training.run import run
 
 ATARI = {"environment": "atari", "game": "Pong", "num_heads": 2, "hidden_sizes": [16]}
 
 
-def parts(**settings):
-    return make_parts(resolve(from_flat(ATARI | settings)))
+def components(**settings):
+    return make_components(resolve(from_flat(ATARI | settings)))
 
 
 def test_a_million_frames_are_about_a_gigabyte():
-    needed = estimate(parts(replay_capacity=1_000_000))
+    needed = estimate(components(replay_capacity=1_000_000))
     assert 0.9e9 < needed.replay < 1.3e9
     assert needed.memory > needed.replay + needed.networks
 
 
 def test_more_heads_need_more_room():
-    few, many = estimate(parts(replay_capacity=60_000)), estimate(parts(replay_capacity=60_000, num_heads=20))
+    few, many = estimate(components(replay_capacity=60_000)), estimate(components(replay_capacity=60_000, num_heads=20))
     assert many.networks > 5 * few.networks
     assert many.replay - few.replay == (20 - 2) * 60_001
 

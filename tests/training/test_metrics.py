@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import reference.exploration as reference
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training.loop import Acting, make_parts, train
+from bootdqn.training.loop import Acting, make_components, train
 from bootdqn.training.metrics import ActingAverages, is_record_due
 from bootdqn.training.run import run
 
@@ -23,13 +23,13 @@ def recorded_and_done(path, **settings):
     config = from_flat(small | {"stop_when_solved": False, "log_every": 11} | settings)
     run(config, path)
     resolved = resolve(config)
-    rounds = list(itertools.islice(train(resolved, make_parts(resolved)), 160 // resolved.run.num_envs))
+    rounds = list(itertools.islice(train(resolved, make_components(resolved)), 160 // resolved.run.num_envs))
     return RunDirectory(path), rounds
 
 
 def test_the_error_in_an_update_record_is_the_mean_over_transitions_and_updates(tmp_path):
     folder, rounds = recorded_and_done(tmp_path / "run")
-    errors = [update.td_error for round_ in rounds for update in round_.updates]
+    errors = [update.td_error for result in rounds for update in result.updates]
     ends = [10, 11, 22, 33]
     expected = [np.concatenate(errors[start:end]).mean() for start, end in itertools.pairwise([0, *ends])]
     assert [record["updates"] for record in folder.read_metrics("update")] == ends
@@ -51,7 +51,7 @@ def test_records_are_dense_at_first_and_regular_from_the_first_interval_on():
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_an_update_record_says_how_the_agent_acted_since_the_last(tmp_path, strategy, num_envs):
     folder, rounds = recorded_and_done(tmp_path / "run", strategy=strategy, num_envs=num_envs)
-    steps = [(round_.step, *step) for round_ in rounds for step in zip(*round_.acting, strict=True)]
+    steps = [(result.step, *step) for result in rounds for step in zip(*result.acting, strict=True)]
     begin, overruled = 0, []
     acted = [record for record in folder.read_metrics("update") if record["overruled"] is not None]
     for record in acted:
@@ -68,9 +68,9 @@ def test_an_update_record_says_how_the_agent_acted_since_the_last(tmp_path, stra
 
 def test_the_head_that_acted_is_recorded_and_not_the_one_drawn_for_the_next_episode(tmp_path):
     _, rounds = recorded_and_done(tmp_path / "run")
-    for round_ in rounds:
-        for episode in round_.finished:
-            assert round_.acting.heads[0] == episode.head
+    for result in rounds:
+        for episode in result.finished:
+            assert result.acting.heads[0] == episode.head
 
 
 @given(st.integers(0, 2**32), st.lists(st.booleans(), min_size=1, max_size=30))
@@ -128,6 +128,6 @@ def test_with_one_action_there_is_nothing_to_try():
 def test_a_bonus_is_recorded_beside_the_return_and_not_in_it(tmp_path):
     folder, rounds = recorded_and_done(tmp_path / "run", info_bonus=300.0, info_temperature=0.01)
     records = list(folder.read_metrics("episode"))
-    true_returns = [episode.info["denoised_return"] for round_ in rounds for episode in round_.finished]
+    true_returns = [episode.info["denoised_return"] for result in rounds for episode in result.finished]
     assert [record["return"] for record in records] == pytest.approx(true_returns)
     assert max(record["bonus"] for record in records) > 0.1

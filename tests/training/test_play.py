@@ -4,7 +4,7 @@ import gymnasium
 import pytest
 
 from bootdqn.common.errors import TrainingError
-from bootdqn.training.evaluation import Play
+from bootdqn.training.evaluation import Rollout
 
 
 class Stairs(gymnasium.Env):
@@ -23,27 +23,27 @@ class Stairs(gymnasium.Env):
 
 
 def test_an_episode_counts_its_steps_and_adds_up_its_rewards():
-    play = Play(Stairs(), "the stairs")
+    rollout = Rollout(Stairs(), "the stairs")
     seen = []
-    while not play.over:
-        seen.append((int(play.look()), play.length, play.total, play.step(0)))
+    while not rollout.done:
+        seen.append((int(rollout.observation()), rollout.length, rollout.total_reward, rollout.step(0)))
     assert seen == [(0, 0, 0.0, 1.0), (1, 1, 1.0, 2.0), (2, 2, 3.0, 3.0)]
-    assert (play.length, play.total) == (3, 6.0)
+    assert (rollout.length, rollout.total_reward) == (3, 6.0)
 
 
 def test_what_nobody_looks_at_is_not_checked():
-    play = Play(Stairs(), "the stairs")
+    rollout = Rollout(Stairs(), "the stairs")
     for _ in range(3):
-        play.step(0)
-    assert play.over
+        rollout.step(0)
+    assert rollout.done
     with pytest.raises(TrainingError, match=r"^the stairs gave the observation 3, not one of 0\.\.2$"):
-        play.look()
+        rollout.observation()
 
 
 def play_a_step():
-    play = Play(Stairs(), "the stairs")
-    play.look()
-    play.step(0)
+    rollout = Rollout(Stairs(), "the stairs")
+    rollout.observation()
+    rollout.step(0)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from reference.faults import (
     at_step,
     disturbed,
     results,
-    rounds_watched,
+    steps_watched,
     stopping_at,
     train,
     train_by_command,
@@ -33,7 +33,7 @@ def test_a_stopped_run_is_resumed_by_its_folder_alone(path, monkeypatch, capsys,
     assert "interrupted" in capsys.readouterr().out
     assert run_command_line(["resume", str(path)]) == 0
     captured = capsys.readouterr()
-    assert "going on from step 100" in captured.err
+    assert "Resuming from step 100" in captured.err
     assert "finished" in captured.out
     assert results(path) == unbroken(AUTOGRAD)
     provenance = json.loads(RunDirectory(path).provenance.read_text())
@@ -87,7 +87,7 @@ class Takeover:
         return {file: file.read_bytes() for file in self.path.rglob("*") if file.is_file()}
 
     def after(self, step):
-        return lambda parts: parts.position.step == step and self()
+        return lambda components: components.loop.step == step and self()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ class Takeover:
 def test_a_run_that_another_process_took_over_writes_nothing_more(path, monkeypatch, settings, step):
     take_over = Takeover(path)
     with (
-        rounds_watched(monkeypatch, take_over.after(step)),
+        steps_watched(monkeypatch, take_over.after(step)),
         pytest.raises(TrainingError, match="taken over by process 7 on faraway"),
     ):
         train(settings, path)
@@ -125,7 +125,7 @@ def test_a_run_taken_over_whose_environment_raises_writes_no_summary(path, monke
         raise RuntimeError("out of order")
 
     with (
-        rounds_watched(monkeypatch, take_over.after(70)),
+        steps_watched(monkeypatch, take_over.after(70)),
         disturbed(monkeypatch, step=at_step(71, fail)),
         pytest.raises(TrainingError, match="taken over by process 7"),
     ):

@@ -28,19 +28,19 @@ from bootdqn.runs.lock import locked
 from bootdqn.runs.provenance import provenance, source_of
 from bootdqn.runs.signals import STOP_SIGNALS
 from bootdqn.training import run as run_module
+from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.display import result_of_summary, summary_line
-from bootdqn.training.loop import Acting, Episode, Round
+from bootdqn.training.loop import Acting, EpisodeResult, StepResult
 from bootdqn.training.run import default_run_dir, run
 from bootdqn.training.stopping import make_stopping_rule
-from bootdqn.training.trainer import RunCallbacks
 
 MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
 
 
-def round_of(finished, step=0):
+def step_result(finished, step=0):
     """Return a round that ended these episodes, for those who do not ask how the agent acted."""
     acting = Acting(np.zeros((1, 2, 2), np.float32), np.zeros(1, np.int64), np.zeros(1, np.int64))
-    return Round(step, acting, finished, [])
+    return StepResult(step, acting, finished, [])
 
 
 def config(**settings):
@@ -113,18 +113,18 @@ def test_episodes_beyond_the_cap_are_recorded_and_do_not_count(tmp_path):
 
 @given(bad=st.lists(st.booleans(), min_size=1, max_size=60), num_envs=st.integers(1, 7), cap=st.integers(1, 40))
 def test_a_cap_counts_the_same_episodes_however_many_finish_at_a_time(bad, num_envs, cap):
-    goal, rule = make_stopping_rule(DeepSeaConfig(max_episodes=cap)), SolvedRule()
+    rule, counts = make_stopping_rule(DeepSeaConfig(max_episodes=cap)), SolvedRule()
     for start in range(0, len(bad), num_envs):
-        finished = [Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": one}) for one in bad[start : start + num_envs]]
-        goal.add_round(round_of(finished, start))
+        finished = [EpisodeResult(0, 0, 1, 0.0, 0.0, {"bad_episode": one}) for one in bad[start : start + num_envs]]
+        rule.add_step(step_result(finished, start))
     for one in bad[:cap]:
-        rule.add_episode(bad=one)
-    assert goal.get_state() == asdict(rule) | {"beyond_the_cap": bad[cap:]}
-    assert goal.completed <= 1
+        counts.add_episode(bad=one)
+    assert rule.get_state() == asdict(counts) | {"beyond_the_cap": bad[cap:]}
+    assert rule.completed <= 1
 
 
 def played(returns, step=0):
-    return round_of([Episode(0, 0, 1, one, 0.0, {}) for one in returns], step)
+    return step_result([EpisodeResult(0, 0, 1, one, 0.0, {}) for one in returns], step)
 
 
 @given(
@@ -135,32 +135,32 @@ def played(returns, step=0):
 def test_the_recent_return_is_the_mean_of_the_last_hundred_episodes_stopped_in_between_or_not(
     rounds, stop, evaluations
 ):
-    goal = make_stopping_rule(GymConfig())
+    rule = make_stopping_rule(GymConfig())
     for number, returns in enumerate(rounds):
         if number == stop:
-            state = json.loads(json.dumps(goal.get_state()))
-            goal = make_stopping_rule(GymConfig())
-            goal.set_state(state)
-        goal.add_round(played(returns, step=number))
+            state = json.loads(json.dumps(rule.get_state()))
+            rule = make_stopping_rule(GymConfig())
+            rule.set_state(state)
+        rule.add_step(played(returns, step=number))
     for one in evaluations:
-        goal.add_evaluation(one)
+        rule.add_evaluation(one)
     every = [one for returns in rounds for one in returns]
-    found = goal.summary()["recent_return"]
+    found = rule.summary()["recent_return"]
     if every:
         assert found == pytest.approx(math.fsum(every[-100:]) / len(every[-100:]), abs=1e-6)
-        assert f"recent return {format_number(found)}" in goal.note
+        assert f"recent return {format_number(found)}" in rule.note
     else:
         assert found is None
-        assert "no episode finished yet" in goal.note
-    assert ("last evaluation" in goal.note) == bool(evaluations)
+        assert "no episode finished yet" in rule.note
+    assert ("last evaluation" in rule.note) == bool(evaluations)
 
 
 def test_the_progress_of_deep_sea_tells_both_readings_apart():
-    goal = make_stopping_rule(DeepSeaConfig())
+    rule = make_stopping_rule(DeepSeaConfig())
     notes = []
     for bad in [True] * 8 + [False] * 10:
-        goal.add_round(round_of([Episode(0, 0, 1, 0.0, 0.0, {"bad_episode": bad})]))
-        notes.append(goal.note)
+        rule.add_step(step_result([EpisodeResult(0, 0, 1, 0.0, 0.0, {"bad_episode": bad})]))
+        notes.append(rule.note)
     assert notes[0] == "regret 1.000, not solved yet"
     assert notes[8].startswith("regret 0.889, not solved yet (by bsuite's rule, ")
     assert notes[17] == (
@@ -170,8 +170,8 @@ def test_the_progress_of_deep_sea_tells_both_readings_apart():
 
 def test_progress_is_in_the_unit_of_the_budget():
     atari, gym = make_stopping_rule(AtariConfig(frame_skip=4)), make_stopping_rule(GymConfig())
-    for goal in (atari, gym):
-        goal.add_round(round_of([], 864))
+    for rule in (atari, gym):
+        rule.add_step(step_result([], 864))
     assert (atari.position, gym.position) == ("3,456 frames", "864 steps")
 
 
@@ -312,8 +312,8 @@ def restored_modes():
 @pytest.mark.usefixtures("restored_modes")
 def test_a_run_trains_with_plain_floats_and_leaves_their_modes_as_they_were(tmp_path, monkeypatch):
     seen = []
-    original = run_module.make_parts
-    monkeypatch.setattr(run_module, "make_parts", lambda config: seen.append(modes()) or original(config))
+    original = run_module.make_components
+    monkeypatch.setattr(run_module, "make_components", lambda config: seen.append(modes()) or original(config))
     for before in [(True, True, False, True), (False, False, True, False)]:
         for (backend, name), value in zip(MODES, before, strict=True):
             setattr(backend, name, value)

@@ -10,8 +10,8 @@ from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import PROVENANCE, read_json_object
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance, arithmetic, gpu, provenance
-from bootdqn.training.trainer import RunCallbacks
-from reference.faults import AUTOGRAD, FUSED, rounds_watched, stopping_at, train
+from bootdqn.training.callbacks import RunCallbacks
+from reference.faults import AUTOGRAD, FUSED, steps_watched, stopping_at, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def killed(tmp_path, monkeypatch):
     """The folder of a run that was killed after 100 steps."""
 
-    def kill(parts):
-        if parts.position.step == 100:
+    def kill(components):
+        if components.loop.step == 100:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), rounds_watched(monkeypatch, kill):
+    with pytest.raises(KeyboardInterrupt), steps_watched(monkeypatch, kill):
         train(FUSED, tmp_path / "run")
     return tmp_path / "run"
 
@@ -73,7 +73,7 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
     began = read_json_object(file, PROVENANCE)
     began["machine"]["arithmetic"] |= began_with
     file.write_text(json.dumps(began))
-    assert train(settings, path, voice=RunCallbacks(warn=warned.append)).exit_code == 0
+    assert train(settings, path, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert read_json_object(file, PROVENANCE)["exact"] is exact
     assert [line.partition(" (")[0] for line in warned] == ["this run began with other instructions"] * (not exact)
     for value in began_with.values():
@@ -87,7 +87,7 @@ def test_a_run_that_goes_on_with_another_version_of_a_package_says_so_and_is_no_
     now = began["packages"][package]
     began["packages"][package] = "0.1\x1b[2J"
     file.write_text(json.dumps(began))
-    assert train(FUSED, killed, voice=RunCallbacks(warn=warned.append)).exit_code == 0
+    assert train(FUSED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == [
         f"this run began with {package} 0.1\\x1b[2J and goes on with {package} {now}, so it is no longer exact"
     ]
@@ -100,7 +100,7 @@ def test_packages_that_no_number_depends_on_may_change(killed):
     began = read_json_object(file, PROVENANCE)
     began["packages"] |= {"scipy": "0.1", "lz4": None}
     file.write_text(json.dumps(began))
-    assert train(FUSED, killed, voice=RunCallbacks(warn=warned.append)).exit_code == 0
+    assert train(FUSED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == []
 
 
@@ -156,7 +156,7 @@ def test_a_library_that_another_package_has_loaded_does_not_count(monkeypatch):
 def test_a_run_that_began_nobody_knows_where_is_taken_for_exact(killed, machine):
     file, warned = RunDirectory(killed).provenance, []
     file.write_text(json.dumps(read_json_object(file, PROVENANCE) | {"machine": machine}))
-    assert train(FUSED, killed, voice=RunCallbacks(warn=warned.append)).exit_code == 0
+    assert train(FUSED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == []
     assert read_json_object(file, PROVENANCE)["exact"] is True
 

@@ -47,12 +47,12 @@ class Evaluate:
     def execute(self) -> int:
         """Evaluate and print."""
         from bootdqn.training.display import status_line
-        from bootdqn.training.evaluation import assess
+        from bootdqn.training.evaluation import evaluate_saved_run
 
         if self.json is not None:
             check_writable(self.json, "--json")
         with status_line(str(self.run_dir)) as show:
-            found, step, rule = assess(
+            found, step, rule = evaluate_saved_run(
                 self.run_dir,
                 weights=self.weights,
                 episodes=self.episodes,

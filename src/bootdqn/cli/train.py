@@ -30,11 +30,11 @@ class TrainingOptions:
         from bootdqn.training.display import progress_line, summary_line
         from bootdqn.training.run import run
 
-        with progress_line(str(path), quiet=self.quiet) as voice:
+        with progress_line(str(path), quiet=self.quiet) as callbacks:
             outcome = run(
                 config,
                 path,
-                voice,
+                callbacks,
                 saving=self.saving,
                 restart=self.restart,
                 tensorboard=self.tensorboard,

@@ -14,7 +14,7 @@ from bootdqn.inspector.recording import CULPRIT, Player
 from bootdqn.runs.directory import RunDirectory, find_snapshots
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import LoadedRun
-from bootdqn.training.evaluation import Play
+from bootdqn.training.evaluation import Rollout
 
 EPISODES = 200
 """Played by each snapshot's agent to see where it goes."""
@@ -69,12 +69,12 @@ def _visits(player: Player, q: Array, seed: int) -> Array:
     rng, visits = random_stream(seed, "visits"), np.zeros(len(q), np.int64)
     seed_of_first = int(rng.integers(2**31))
     for episode in range(EPISODES):
-        play = Play(player.environment, CULPRIT, seed=None if episode else seed_of_first)
+        rollout = Rollout(player.environment, CULPRIT, seed=None if episode else seed_of_first)
         head = int(rng.integers(q.shape[1]))
-        while not play.over:
-            state = int(play.look())
+        while not rollout.done:
+            state = int(rollout.observation())
             visits[state] += 1
             with blamed_on("the strategy"):
                 action = int(player.strategy.select(q[state], head, rng))
-            play.step(action)
+            rollout.step(action)
     return visits

@@ -27,7 +27,7 @@ from bootdqn.exploration.strategies import (
 from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import LoadedRun, open_run
-from bootdqn.training.evaluation import Play
+from bootdqn.training.evaluation import Rollout
 
 CULPRIT = "the environment"
 METHODS = {
@@ -222,15 +222,15 @@ class Player:
         with pinned_threads(self.config.run.threads):
             for episode in range(episodes):
                 active = int(rng.integers(num_heads)) if head is None else head
-                play = Play(self.environment, CULPRIT, seed=int(rng.integers(2**31)))
-                while not play.over and len(steps) < max_steps:
-                    observation = play.look()
+                rollout = Rollout(self.environment, CULPRIT, seed=int(rng.integers(2**31)))
+                while not rollout.done and len(steps) < max_steps:
+                    observation = rollout.observation()
                     q = self.opened.q_values(observation[None])[0]
                     with blamed_on("the strategy"):
                         scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))
                     frame, cell = self._shown(observation)
-                    names, reward = self._names(cell), play.step(action)
+                    names, reward = self._names(cell), rollout.step(action)
                     steps.append(Step(episode, active, q, scores, action, reward, frame, cell, names))
                     show(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
         return Recording(

@@ -59,7 +59,7 @@ class State(NamedTuple):
     """Arrays by name, by the file they go to."""
 
 
-class Loaded(NamedTuple):
+class LoadedCheckpoint(NamedTuple):
     """A checkpoint that was read and found whole."""
 
     path: Path
@@ -127,7 +127,7 @@ class Checkpoints:
         self._remove_what_is_not_needed()
         return written + sum(digest.size for digest in files.values())
 
-    def load(self, warn: Callable[[str], None]) -> Loaded:
+    def load(self, warn: Callable[[str], None]) -> LoadedCheckpoint:
         """Return the newest checkpoint that is whole.
 
         Args:
@@ -151,7 +151,7 @@ class Checkpoints:
             f"no checkpoint in {self._path} can be used: {'; '.join(problems)}. --restart begins the run again"
         )
 
-    def load_segments(self, loaded: Loaded, replay: ReplayBuffer) -> None:
+    def load_segments(self, loaded: LoadedCheckpoint, replay: ReplayBuffer) -> None:
         """Put the pieces of the replay that `loaded` refers to in their places.
 
         Raises:
@@ -209,7 +209,7 @@ class Checkpoints:
         sync_folder(self._segments_path)
         return segments, written
 
-    def _remember(self, loaded: Loaded) -> None:
+    def _remember(self, loaded: LoadedCheckpoint) -> None:
         self._segments = loaded.segments
         for folder in self._folders():
             with contextlib.suppress(DamagedFileError):
@@ -232,7 +232,7 @@ class Checkpoints:
             remove_directories(self._path, _CHECKPOINT, _FILE_OF_CHECKPOINT, keep=folders)
             remove_files(self._segments_path, _FILE_OF_SEGMENTS, keep=segments)
 
-    def _read(self, folder: Path) -> Loaded:
+    def _read(self, folder: Path) -> LoadedCheckpoint:
         """Return the checkpoint in `folder`, every byte of it checked."""
         check_directory(folder)
         check_directory(self._segments_path)
@@ -247,7 +247,7 @@ class Checkpoints:
         values = _read_values(folder / "state.json", step)
         names = [name.removesuffix(".safetensors") for name in files if name != "state.json"]
         arrays = {name: read_tensors(folder / f"{name}.safetensors") for name in names}
-        return Loaded(folder, State(values, arrays), segments)
+        return LoadedCheckpoint(folder, State(values, arrays), segments)
 
 
 def _manifest(step: int, files: Mapping[str, Digest], segments: Mapping[int, Segment]) -> bytes:

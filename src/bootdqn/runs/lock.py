@@ -53,7 +53,7 @@ class Lock:
         self._heart.start()
 
     def check(self) -> None:
-        """Raise a FolderLostError if another process has taken the lock over, as after this one slept for long.
+        """Raise a RunLostError if another process has taken the lock over, as after this one slept for long.
 
         Storage that does not answer is no such thing: the next check asks again.
         """
@@ -86,7 +86,7 @@ def locked(path: Path) -> Iterator[Lock]:
     """Hold the lock file `path`, which is gone afterwards.
 
     Raises:
-        FolderInUseError: Another process holds it.
+        RunInUseError: Another process holds it.
     """
     lock = _acquire(path)
     try:
@@ -167,7 +167,7 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
     """Remove the lock file of a holder that is no more, such as one dated in the future.
 
     Raises:
-        FolderInUseError: The holder may be alive.
+        RunInUseError: The holder may be alive.
         DamagedFileError: It is not a regular file.
     """
     try:

@@ -33,8 +33,8 @@ class Plugins:
                 load_strategy(origin, self.folder)
 
 
-def loaded() -> Plugins:
-    """Return what this process has of the user's own."""
+def loaded_plugins() -> Plugins:
+    """Return the plugins that this process has imported."""
     return Plugins(registered_origins(), imported_environments(), Path.cwd())
 
 

@@ -29,7 +29,7 @@ class StopRequest:
     signal_number: int | None = None
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
-        """Note a signal; the same one a second time raises an InsistedError, unless it is SIGHUP."""
+        """Note a signal; the same one a second time raises a RepeatedSignalError, unless it is SIGHUP."""
         if number == signal.SIGHUP:
             _leave_terminal_that_is_gone()
         elif self.signal_number == number:
@@ -54,7 +54,7 @@ def handled_signals() -> list[signal.Signals]:
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Note the signals to stop instead of dying of them; the same one a second time raises an InsistedError at once.
+    """Note the signals to stop instead of dying of them; a repeated one raises a RepeatedSignalError at once.
 
     One of each is one request: Ctrl-C in a terminal reaches a worker directly, and then again as its parent's SIGTERM.
     Within another `stop_on_signal` the request is that one's, so what was asked before counts, and no signal falls

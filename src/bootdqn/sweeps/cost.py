@@ -16,7 +16,7 @@ from bootdqn.envs.factory import for_evaluation, make_environment
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.sweeps.plan import PlannedRun
 from bootdqn.training.evaluation import evaluate
-from bootdqn.training.loop import Parts, make_parts, train
+from bootdqn.training.loop import Components, make_components, train
 from bootdqn.training.memory_estimate import Estimate, check_environments_fit, estimate
 
 PROBE_SECONDS = 4.0
@@ -86,7 +86,7 @@ def memory_needed(runs: list[PlannedRun]) -> list[int]:
         if kind not in known:
             try:
                 check_environments_fit(config.run.num_envs)
-                known[kind] = estimate(make_parts(config)).memory
+                known[kind] = estimate(make_components(config)).memory
             except Exception:  # the run itself will say why
                 known[kind] = 0
     return [known[_kind(config)] for config in configs]
@@ -122,22 +122,22 @@ def _measured(config: TrainConfig[Any], probe_seconds: float) -> _Measured:
     config = replace(config, learner=soon)
     check_environments_fit(config.run.num_envs)
     with pinned_threads(config.run.threads):
-        parts = make_parts(config)
-        needed = estimate(parts)
-        evaluating = _steps_a_second_of_evaluations(config, parts, probe_seconds / 4)
-        rounds = train(config, parts)
-        next(round_ for round_ in rounds if round_.updates)  # what comes before is not what takes the time
-        start, begun = time.perf_counter(), parts.position.step
+        components = make_components(config)
+        needed = estimate(components)
+        evaluating = _steps_a_second_of_evaluations(config, components, probe_seconds / 4)
+        steps = train(config, components)
+        next(result for result in steps if result.updates)  # what comes before is not what takes the time
+        start, begun = time.perf_counter(), components.loop.step
         while time.perf_counter() - start < probe_seconds:
-            next(rounds)
-        return _Measured(evaluating, (parts.position.step - begun) / (time.perf_counter() - start), needed)
+            next(steps)
+        return _Measured(evaluating, (components.loop.step - begun) / (time.perf_counter() - start), needed)
 
 
-def _steps_a_second_of_evaluations(config: TrainConfig[Any], parts: Parts, probe_seconds: float) -> float:
+def _steps_a_second_of_evaluations(config: TrainConfig[Any], components: Components, probe_seconds: float) -> float:
     if config.env.eval_every_frames is None:
         return math.inf
     environment = make_environment(for_evaluation(config.env))
-    parts.learner.q_values(parts.position.observations)  # whatever must be compiled is compiled now
+    components.learner.q_values(components.loop.observations)  # whatever must be compiled is compiled now
     steps, start = 0, time.perf_counter()
 
     def stop() -> bool:
@@ -146,7 +146,7 @@ def _steps_a_second_of_evaluations(config: TrainConfig[Any], parts: Parts, probe
         return time.perf_counter() - start > probe_seconds
 
     evaluate(
-        parts.learner.q_values,
+        components.learner.q_values,
         environment,
         episodes=ENDLESS,
         max_steps=ENDLESS,

@@ -12,13 +12,13 @@ from typing import Any
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.config.train import SavingConfig
-from bootdqn.runs.plugins import Plugins, loaded
+from bootdqn.runs.plugins import Plugins, loaded_plugins
 from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.sweeps.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
 from bootdqn.sweeps.plan import PlannedRun
 from bootdqn.sweeps.processes import dismiss, ignore_stop_signals, spawn, unblock_stop_signals
+from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.run import run
-from bootdqn.training.trainer import RunCallbacks
 
 
 def run_all(
@@ -43,7 +43,7 @@ def run_all(
     failures: Counter[PurePosixPath] = Counter()
     with stop_on_signal() as stop:
         try:
-            crew += [_Worker(out, saving, loaded()) for _ in range(min(workers, len(waiting)))]
+            crew += [_Worker(out, saving, loaded_plugins()) for _ in range(min(workers, len(waiting)))]
             stopping = False
             while True:
                 if stop and not stopping:
@@ -174,8 +174,8 @@ def _train_one(
 
     try:
         extensions.load()
-        voice = RunCallbacks(show=lambda progress: tell(Underway(planned, progress)), warn=warn)
-        outcome = run(planned.config, out / planned.name, voice, saving=saving)
+        callbacks = RunCallbacks(show=lambda progress: tell(Underway(planned, progress)), warn=warn)
+        outcome = run(planned.config, out / planned.name, callbacks, saving=saving)
     except KeyboardInterrupt:
         return Ended(planned, None, "stopped at once")
     except Exception as error:

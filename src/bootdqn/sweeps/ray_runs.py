@@ -18,7 +18,7 @@ from typing import Any
 
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.config.train import SavingConfig
-from bootdqn.runs.plugins import loaded
+from bootdqn.runs.plugins import loaded_plugins
 from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.sweeps.cost import memory_needed
 from bootdqn.sweeps.events import Ended, Event, SweepOutcome
@@ -64,7 +64,7 @@ def run_on_ray(
     out.mkdir(parents=True, exist_ok=True)
     memory, ended = memory_needed(runs), list[Ended]()
     with _token(out) as token, stop_on_signal() as stop:
-        orders = Orders(token, loaded(), saving)
+        orders = Orders(token, loaded_plugins(), saving)
         process, connection = spawn(drive, Request(runs, memory, address, orders, retries, gpus_per_run))
         try:
             for message in _messages(connection, stop, address):

@@ -65,8 +65,8 @@ def wait_until_usable(orders: Orders) -> None:
 
 def _train(planned: PlannedRun, orders: Orders) -> tuple[Ended, list[str]]:
     """Train one run, and return how it ended and what it warned of; the lock of a lost worker is waited for."""
+    from bootdqn.training.callbacks import RunCallbacks
     from bootdqn.training.run import run
-    from bootdqn.training.trainer import RunCallbacks
 
     deadline = time.monotonic() + 1.5 * LOST_AFTER_SECONDS
     while True:

@@ -1,4 +1,4 @@
-"""What Numba compiles, made ready before the clock of a run starts: it takes long once, and says nothing of the run."""
+"""Compile Numba kernels before the clock of a run starts: that takes long once, and says nothing about the run."""
 
 import itertools
 from collections.abc import Callable
@@ -11,29 +11,29 @@ from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig, ReplaySampling
 from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.train import TrainConfig
-from bootdqn.training.loop import Parts, make_parts, train
+from bootdqn.training.loop import Components, make_components, train
 
 COMPILING = "compiling the kernel, once for this machine ..."
 
 
-def compile_kernels(config: TrainConfig[Any], parts: Parts, announce: Callable[[str], None]) -> None:
-    """Compile all that a run made of `parts` will call, unless it is in Numba's cache, and announce it if so."""
-    fused, replay = isinstance(parts.learner, CompiledLearner), config.replay.replay
+def compile_kernels(config: TrainConfig[Any], components: Components, info: Callable[[str], None]) -> None:
+    """Compile the kernels that a run will call, unless they are in Numba's cache, and report it with `info`."""
+    fused, replay = isinstance(components.learner, CompiledLearner), config.replay.replay
     if fused or replay == "prioritized":
-        with install_listener("numba:compile", _FirstStart(lambda: announce(COMPILING))):
+        with install_listener("numba:compile", _FirstStart(lambda: info(COMPILING))):
             _train_a_little(fused, replay, several_steps=config.learner.n_step > 1)
 
 
 class _FirstStart(Listener):
-    """Tells when Numba first starts to compile; what it loads from its cache it does not compile."""
+    """Calls a function when Numba first compiles something; loading from its cache does not count."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell, self._told = tell, False
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback, self._called = callback, False
 
     def on_start(self, event: Event) -> None:  # noqa: ARG002 - as Numba calls it
-        if not self._told:
-            self._told = True
-            self._tell()
+        if not self._called:
+            self._called = True
+            self._callback()
 
     def on_end(self, event: Event) -> None:
         pass
@@ -41,7 +41,7 @@ class _FirstStart(Listener):
 
 @cache
 def _train_a_little(fused: bool, replay: ReplaySampling, *, several_steps: bool) -> None:
-    """Train on the smallest DeepSea, in parts of its own, with all that decides which kernels are called, and how."""
+    """Train on the smallest DeepSea, with the settings that decide which kernels are called, and how."""
     config = TrainConfig(
         env=DeepSeaConfig(size=2, mapping_seed=0),
         actor=ActorConfig(strategy="greedy"),
@@ -55,5 +55,5 @@ def _train_a_little(fused: bool, replay: ReplaySampling, *, several_steps: bool)
         ),
         replay=ReplayConfig(replay_capacity=8, replay=replay),
     )
-    for _ in itertools.islice(train(config, make_parts(config)), 8):
+    for _ in itertools.islice(train(config, make_components(config)), 8):
         pass

@@ -1,4 +1,4 @@
-"""The live line of a run in a terminal; a line now and then where there is none."""
+"""Progress of a run on standard error: a live line in a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,22 +12,21 @@ from rich.text import Text
 
 from bootdqn.common.text import format_count, format_number
 from bootdqn.envs.deep_sea import describe_solved
-from bootdqn.training.callbacks import Progress
+from bootdqn.training.callbacks import Progress, RunCallbacks
 from bootdqn.training.stopping import RECENT_EPISODES
-from bootdqn.training.trainer import RunCallbacks
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
 T = TypeVar("T")
 
 
 def describe(progress: Progress) -> str:
-    """Return the state of a run in a few words."""
+    """Return the progress of a run in a few words."""
     left = "?" if progress.seconds_left is None else duration(progress.seconds_left)
     return f"{progress.position} | {progress.speed} | {progress.note} | about {left} left at most"
 
 
 def result_of_summary(summary: dict[str, Any]) -> str:
-    """Say what a run found."""
+    """Return the results of a run in a few words."""
     if "solved_at_strict" in summary:
         otherwise = f"not solved in {format_count(summary['episodes'], 'episode')}"
         return describe_solved(summary["solved_at"], summary["solved_at_strict"], otherwise)
@@ -40,19 +39,19 @@ def result_of_summary(summary: dict[str, Any]) -> str:
 
 
 def summary_line(summary: dict[str, Any]) -> str:
-    """Say in a line how a run ended."""
+    """Return the status, results, length and time of a run in a line."""
     result = result_of_summary(summary)
     return f"{summary['status']}, {result} ({length_of_summary(summary)}, {duration(summary['seconds'])})"
 
 
 def length_of_summary(summary: dict[str, Any]) -> str:
-    """Say how long a run is so far: in frames where a step is several of them, as in the flags, else in steps."""
+    """Return the length of a run: in frames where a step is several of them, as in the flags, else in steps."""
     steps, frames = summary["steps"], summary.get("frames")
     return format_count(steps, "step") if frames in (None, steps) else format_count(frames, "frame")
 
 
 def duration(seconds: float) -> str:
-    """Return a time span as people say it: 45s, 12m 05s, 3h 20m, 2d 4h."""
+    """Format a time span: 45s, 12m 05s, 3h 20m, 2d 4h."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole}s"
@@ -70,17 +69,17 @@ def can_redraw(console: Console) -> bool:
 
 @contextmanager
 def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
-    """Show a run on standard error; quiet leaves only what went wrong."""
+    """Show a run on standard error; `quiet` leaves only the warnings."""
     console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
 
-    def say(line: str) -> None:
+    def print_line(line: str) -> None:
         if line:
             console.print(line)
 
     if quiet:
-        yield RunCallbacks(lambda _: None, lambda _: None, say)
+        yield RunCallbacks(lambda _: None, lambda _: None, print_line)
     elif not can_redraw(console):
-        yield RunCallbacks(_plain_lines(label, console), say, say)
+        yield RunCallbacks(_plain_lines(label, console), print_line, print_line)
     else:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[state]}"))
         bar = ProgressBar(*columns, console=console, transient=True)
@@ -91,14 +90,14 @@ def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
             bar.start()  # not before the first step: until then a run may be refused, in a line of its own
 
         try:
-            yield RunCallbacks(show, say, say)
+            yield RunCallbacks(show, print_line, print_line)
         finally:
             bar.stop()
 
 
 @contextmanager
 def status_line(label: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error what is going on, in words: in place in a terminal, a line now and then elsewhere."""
+    """Show progress in words on standard error: in place in a terminal, plain lines elsewhere."""
     console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     if can_redraw(console):
         status = console.status(Text(label))  # a str would be read as markup
@@ -112,21 +111,21 @@ def status_line(label: str) -> Iterator[Callable[[str], None]]:
         finally:
             status.stop()
     else:
-        yield _now_and_then(lambda words: console.print(f"{label}: {words}"))
+        yield _rate_limited(lambda words: console.print(f"{label}: {words}"))
 
 
 def _plain_lines(label: str, console: Console) -> Callable[[Progress], None]:
-    return _now_and_then(lambda progress: console.print(f"{label}: {describe(progress)}"))
+    return _rate_limited(lambda progress: console.print(f"{label}: {describe(progress)}"))
 
 
-def _now_and_then(show: Callable[[T], None]) -> Callable[[T], None]:
-    """Return `show`, deaf for some time after each call that it heard, and at first."""
+def _rate_limited(show: Callable[[T], None]) -> Callable[[T], None]:
+    """Return `show` such that it is called at most every `PLAIN_LINE_EVERY_SECONDS`, not at once."""
     last = time.monotonic()
 
-    def hear(news: T) -> None:
+    def call(value: T) -> None:
         nonlocal last
         if time.monotonic() - last >= PLAIN_LINE_EVERY_SECONDS:
             last = time.monotonic()
-            show(news)
+            show(value)
 
-    return hear
+    return call

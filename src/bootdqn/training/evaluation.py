@@ -1,4 +1,4 @@
-"""Evaluation: the heads vote, on an environment and random streams of their own; training is not affected."""
+"""Evaluation by the vote of the heads, on environments and random streams of its own: training is not affected."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -22,41 +22,41 @@ from bootdqn.runs.weights import open_run
 from bootdqn.training.loop import checked_observation
 
 
-class Play:
-    """An episode under way; whatever the environment does wrong is blamed on `culprit`."""
+class Rollout:
+    """One episode, step by step; errors of the environment name `culprit`."""
 
     def __init__(self, environment: Environment, culprit: str, seed: int | None = None) -> None:
         """Reset `environment`.
 
         Raises:
-            TrainingError: It raised something.
+            TrainingError: It raised.
         """
         self._environment, self._culprit = environment, culprit
         self._spec = spec_of(environment).observation
-        self.over, self.length, self.total = False, 0, 0.0
+        self.done, self.length, self.total_reward = False, 0, 0.0
         with blamed_on(culprit):
-            self._shown: Any
-            self._shown, _ = environment.reset(seed=seed)
+            self._observed: Any
+            self._observed, _ = environment.reset(seed=seed)
 
-    def look(self) -> Array:
-        """Return what the environment shows, as the networks take it. What nobody looks at is not checked.
+    def observation(self) -> Array:
+        """Return the current observation, checked only now, of the type that the networks take.
 
         Raises:
-            TrainingError: It is not what the environment's space promised.
+            TrainingError: It is not in the environment's observation space.
         """
         with blamed_on(self._culprit):
-            return checked_observation(self._spec, self._culprit, self._shown)
+            return checked_observation(self._spec, self._culprit, self._observed)
 
     def step(self, action: int) -> float:
-        """Take an action, and return its reward, which is raw.
+        """Take an action, and return its raw reward.
 
         Raises:
-            TrainingError: The environment raised something, or the reward is not a number.
+            TrainingError: The environment raised, or the reward is not a number.
         """
         with blamed_on(self._culprit):
-            self._shown, given, terminated, truncated, _ = self._environment.step(action)
-            reward, self.over = float(given), bool(terminated or truncated)
-        self.length, self.total = self.length + 1, self.total + reward
+            self._observed, given, terminated, truncated, _ = self._environment.step(action)
+            reward, self.done = float(given), bool(terminated or truncated)
+        self.length, self.total_reward = self.length + 1, self.total_reward + reward
         return reward
 
 
@@ -64,17 +64,17 @@ CULPRIT = "the environment of the evaluation"
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation found; scores are raw."""
+    """Result of an evaluation; returns are of raw rewards."""
 
     returns: list[float]
     lengths: list[int]
     cut: bool
-    """Whether the one episode counted was cut by the limit on steps; such an episode counts only if no other does."""
+    """Whether the only episode was cut by the limit on steps; an episode that is cut counts only if no other does."""
     diversity: dict[str, float]
-    """The four measures of vote diversity, averaged over the steps of the evaluation."""
+    """The four measures of vote diversity, averaged over the steps."""
 
     def record(self) -> dict[str, Any]:
-        """Return it for `metrics.jsonl`."""
+        """Return the evaluation as a record of `metrics.jsonl`."""
         return {
             "mean_return": float(np.mean(self.returns)),
             "returns": self.returns,
@@ -99,39 +99,39 @@ def evaluate(
 
     Args:
         q_values: Maps observations (E, ...) to Q-values (E, K, A).
-        environment: Played from a seeded reset on; its rewards are raw.
+        environment: Reset with a seed first; its rewards are raw.
         episodes: The most episodes, at least 1.
         max_steps: The most steps, of all episodes together, at least 1.
         rule: How the heads vote.
         rng: Seeds the environment.
-        stop: Asked at every step; where it answers yes the evaluation is abandoned.
+        stop: Called before every step; True abandons the evaluation.
         on_step: Called after every reset and every step with the number of the episode, from 1.
 
     Returns:
-        What was found, or None if it was abandoned.
+        The evaluation, or None if it was abandoned.
 
     Raises:
-        TrainingError: The environment raised something, or showed what it should not.
+        TrainingError: The environment raised, or its observation is not in its space.
     """
     seed: int | None = int(rng.integers(2**31))
-    finished: list[Play] = []
+    finished: list[Rollout] = []
     measures, steps = np.zeros(4), 0
     while len(finished) < episodes and steps < max_steps:
-        number, play, seed = len(finished) + 1, Play(environment, CULPRIT, seed), None
+        number, rollout, seed = len(finished) + 1, Rollout(environment, CULPRIT, seed), None
         on_step(number)
-        while not play.over and steps < max_steps:
+        while not rollout.done and steps < max_steps:
             if stop():
                 return None
-            q = q_values(play.look()[None])
+            q = q_values(rollout.observation()[None])
             measures += [float(measure[0]) for measure in vote_diversity(q)]
-            play.step(int(vote(q, rule)[0]))
+            rollout.step(int(vote(q, rule)[0]))
             steps += 1
             on_step(number)
-        if play.over:
-            finished.append(play)
-    counted = finished or [play]
+        if rollout.done:
+            finished.append(rollout)
+    counted = finished or [rollout]
     return Evaluation(
-        returns=[one.total for one in counted],
+        returns=[one.total_reward for one in counted],
         lengths=[one.length for one in counted],
         cut=not finished,
         diversity=dict(zip(VoteDiversity._fields, (measures / steps).tolist(), strict=True)),
@@ -141,8 +141,8 @@ def evaluate(
 class Evaluator:
     """Evaluates a run every so many frames.
 
-    Each evaluation has a random stream of its own, named by its number, and an environment of its own: some keep
-    something through a reset, and after a resumption the evaluations before are not there to have left it.
+    Each evaluation has a random stream named by its number, and a new environment: some environments keep state through
+    a reset, and a resumed process has not made the earlier evaluations.
     """
 
     def __init__(self, config: TrainConfig[Any], q_values: Callable[[Array], Array]) -> None:
@@ -151,15 +151,15 @@ class Evaluator:
         self._number = 0
 
     def get_state(self) -> int:
-        """Return the number of the last evaluation made."""
+        """Return the number of evaluations that were due so far."""
         return self._number
 
     def set_state(self, state: int) -> None:
-        """Go on after that evaluation."""
+        """Restore that number."""
         self._number = int(state)
 
     def is_due(self, step: int) -> bool:
-        """Return whether an evaluation is due after `step` environment steps and has not been made."""
+        """Return whether an evaluation is due after `step` environment steps."""
         every = self._config.env.eval_every_frames
         return every is not None and step * self._config.env.frames_per_step // every > self._number
 
@@ -170,8 +170,8 @@ class Evaluator:
 
         Args:
             step: Environment steps so far.
-            stop: Asked at every step; where it answers yes the evaluation is abandoned, and is due still.
-            on_progress: Called after every step with the episode it belongs to, and how many there will be at most.
+            stop: Called before every step; True abandons the evaluation, which stays due.
+            on_progress: Called after every step with the number of the episode, and the most episodes.
         """
         settings, env = self._config.evaluation, self._config.env
         if env.eval_every_frames is None or not self.is_due(step):
@@ -203,25 +203,24 @@ def _new_environment(config: TrainConfig[Any]) -> Iterator[Environment]:
     try:
         yield environment
     finally:
-        with contextlib.suppress(Exception):  # of somebody else's, and it is done with
+        with contextlib.suppress(Exception):  # user code, and no longer needed
             environment.close()
 
 
-STEPS_A_SECOND = 15
+VIDEO_FPS = 15
 
 
-class Assessment(NamedTuple):
-    """What an evaluation from a folder found, and of what."""
+class RunEvaluation(NamedTuple):
+    """Evaluation of a run in its directory."""
 
-    found: Evaluation
+    evaluation: Evaluation
     step: int
     """Environment steps before the weights were saved."""
     rule: VoteRule
-    """How the heads voted."""
 
 
-def assess(
-    path: Path,
+def evaluate_saved_run(
+    run_dir: Path,
     *,
     episodes: int | None,
     max_steps: int | None,
@@ -230,28 +229,28 @@ def assess(
     weights: str | Path | int | None = None,
     video: Path | None = None,
     show: Callable[[str], None] = lambda _words: None,
-) -> Assessment:
-    """Play the run in folder `path` by the vote of its heads; None is what the run's own evaluations have.
+) -> RunEvaluation:
+    """Evaluate the run in `run_dir` by the vote of its heads; None stands for the run's own setting.
 
     Args:
-        path: Folder of the run.
+        run_dir: The run directory.
         episodes: The most episodes.
         max_steps: The most steps, of all episodes together.
         rule: How the heads vote.
         seed: Seed of the environment.
         weights: Step of a snapshot, or a file of weights; None is the weights saved last.
-        video: File to film the episodes to.
-        show: Takes after every step what is going on, in words.
+        video: File to record the episodes to.
+        show: Called after every step with the progress, in words.
 
     Raises:
-        ValueError: There is nothing to play, or no such rule.
+        ValueError: The limits are below 1, or there is no such rule.
         UsageError: There is no such run, or no such weights of it.
-        TrainingError: The environment raised something.
+        TrainingError: The environment raised.
     """
     check_play(episodes, max_steps, seed)
     if video:
         check_writable(video, "--video")
-    opened = open_run(path, weights, render_mode="rgb_array" if video else None)
+    opened = open_run(run_dir, weights, render_mode="rgb_array" if video else None)
     own = opened.config.evaluation
     rule = own.vote if rule is None else rule
     check_rule(rule, "vote")
@@ -261,11 +260,11 @@ def assess(
     def on_step(episode: int) -> None:
         steps = next(calls) - episode  # every episode's reset is a call, too
         show(f"episode {episode:,} of at most {most:,}, {format_count(steps, 'step')}")
-        if film:
-            film.take()
+        if writer:
+            writer.add_frame()
 
-    filming = _Film(video, opened.environment.render) if video else nullcontext()
-    with pinned_threads(opened.config.run.threads), filming as film:
+    recording = _VideoWriter(video, opened.environment.render) if video else nullcontext()
+    with pinned_threads(opened.config.run.threads), recording as writer:
         found = evaluate(
             opened.q_values,
             opened.environment,
@@ -275,12 +274,12 @@ def assess(
             rng=random_stream(seed, "assessment"),
             on_step=on_step,
         )
-    assert found is not None, "nothing asks this evaluation to stop"
-    return Assessment(found, opened.step, rule)
+    assert found is not None, "nothing stops this evaluation"
+    return RunEvaluation(found, opened.step, rule)
 
 
-class _Film:
-    """A video of what an environment shows, written as it goes."""
+class _VideoWriter:
+    """Writes the rendered frames of an environment to a video."""
 
     def __init__(self, path: Path, render: Callable[[], Any]) -> None:
         try:
@@ -289,15 +288,15 @@ class _Film:
             raise UsageError(f"--video needs imageio: {how_to_install('video')}") from None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._render = render
-        gif: dict[str, Any] = {"duration": 1000 / STEPS_A_SECOND}
-        film: dict[str, Any] = {"fps": STEPS_A_SECOND, "macro_block_size": 2}
-        self._writer = imageio.get_writer(path, **(gif if path.suffix == ".gif" else film))
+        gif: dict[str, Any] = {"duration": 1000 / VIDEO_FPS}
+        mp4: dict[str, Any] = {"fps": VIDEO_FPS, "macro_block_size": 2}
+        self._writer = imageio.get_writer(path, **(gif if path.suffix == ".gif" else mp4))
 
-    def take(self) -> None:
+    def add_frame(self) -> None:
         """Add a frame.
 
         Raises:
-            UsageError: The environment is drawn with a package that is not installed.
+            UsageError: Rendering needs a package that is not installed.
         """
         with blamed_on("the environment"):
             try:
@@ -306,11 +305,11 @@ class _Film:
                 raise UsageError(f"--video: {error}, or {how_to_install('video')}") from error
         self._writer.append_data(frame)
 
-    def __enter__(self) -> "_Film":
+    def __enter__(self) -> "_VideoWriter":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Finish the file; where something was raised, that is what counts."""
+        """Close the file; an error that was raised before takes precedence."""
         with suppress(Exception) if kind else nullcontext():
             self._writer.close()
 

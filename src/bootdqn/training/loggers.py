@@ -1,4 +1,4 @@
-"""Where records go besides `metrics.jsonl`: TensorBoard and Weights & Biases, both optional."""
+"""Optional loggers of metrics besides `metrics.jsonl`: TensorBoard and Weights & Biases."""
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
@@ -10,17 +10,17 @@ from typing import Any, ClassVar, Protocol
 from bootdqn.common.errors import UsageError, how_to_install
 
 POSITIONS = ("step", "frames", "episode", "updates")
-"""Fields that say when, not what."""
+"""Fields that say when something was measured."""
 
 
 class Logger(Protocol):
-    """Takes in records as they are made."""
+    """Logs the records of `metrics.jsonl`."""
 
     name: ClassVar[str]
-    """What people call it."""
+    """Its name in messages."""
 
     def write(self, record: dict[str, Any]) -> None:
-        """Take in one record."""
+        """Log one record."""
         ...
 
     def close(self) -> None:
@@ -29,7 +29,7 @@ class Logger(Protocol):
 
 
 def check_loggers_installed(*names: str) -> None:
-    """Raise a UsageError if the package behind one of the sinks `names` is not installed."""
+    """Raise a UsageError if the package behind one of the loggers `names` is not installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
             raise UsageError(f"--{name} needs a package that is not installed: {how_to_install(name)}")
@@ -37,47 +37,47 @@ def check_loggers_installed(*names: str) -> None:
 
 @contextmanager
 def logger_errors(name: str) -> Iterator[None]:
-    """Turn whatever the package behind the sink `name` raises within into a UsageError that says how to do without."""
+    """Turn any error of the logger `name` into a UsageError."""
     try:
         yield
-    except Exception as error:  # packages of others raise anything
+    except Exception as error:  # other packages may raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise UsageError(f"--{name} could not be opened ({reason}): mend that, or leave out --{name}") from error
+        raise UsageError(f"--{name} could not be opened ({reason}); fix that, or leave out --{name}") from error
 
 
 class Loggers:
-    """Several open sinks, none of which can stop a run: one that fails is named once and told no more."""
+    """Several loggers, none of which can stop a run: one that fails is dropped with a warning."""
 
-    def __init__(self, sinks: Sequence[Logger], warn: Callable[[str], None]) -> None:
-        self._sinks, self._warn = list(sinks), warn
+    def __init__(self, loggers: Sequence[Logger], warn: Callable[[str], None]) -> None:
+        self._loggers, self._warn = list(loggers), warn
 
     def write(self, record: dict[str, Any]) -> None:
-        """Let every sink take in one record."""
-        for sink in tuple(self._sinks):
-            self._try(sink, partial(sink.write, record))
+        """Log one record with every logger."""
+        for logger in tuple(self._loggers):
+            self._try(logger, partial(logger.write, record))
 
     def close(self) -> None:
-        """Finish with every sink."""
-        for sink in tuple(self._sinks):
-            self._try(sink, sink.close)
+        """Close every logger."""
+        for logger in tuple(self._loggers):
+            self._try(logger, logger.close)
 
-    def _try(self, sink: Logger, act: Callable[[], None]) -> None:
+    def _try(self, logger: Logger, act: Callable[[], None]) -> None:
         try:
             act()
-        except Exception as error:  # packages of others raise anything
-            self._sinks.remove(sink)
+        except Exception as error:  # other packages may raise anything
+            self._loggers.remove(logger)
             reason = f"{type(error).__name__}: {error}"
-            self._warn(f"{sink.name} failed ({reason}) and is told no more of this run; training goes on")
+            self._warn(f"{logger.name} failed ({reason}) and is no longer used; training continues")
 
 
 class TensorBoardLogger:
-    """Event files in a folder."""
+    """Event files in a directory."""
 
     name: ClassVar[str] = "TensorBoard"
 
-    def __init__(self, folder: Path, first_step: int = 0) -> None:
-        """Write on, from the first record on; what an earlier process wrote from `first_step` on is not shown."""
-        self._folder, self._first_step = folder, first_step
+    def __init__(self, directory: Path, first_step: int = 0) -> None:
+        """Log to `directory`, from the first record on; earlier records from `first_step` on are hidden."""
+        self._directory, self._first_step = directory, first_step
         self._writer: Any = None
 
     def write(self, record: dict[str, Any]) -> None:
@@ -85,7 +85,7 @@ class TensorBoardLogger:
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._writer = SummaryWriter(str(self._folder), purge_step=self._first_step or None)
+            self._writer = SummaryWriter(str(self._directory), purge_step=self._first_step or None)
         for name, value in scalars(record):
             self._writer.add_scalar(name, value, record["step"])
 
@@ -96,16 +96,16 @@ class TensorBoardLogger:
 
 
 class WandbLogger:
-    """A run of Weights & Biases, online or (WANDB_MODE=offline) in the run folder's `wandb`."""
+    """A run of Weights & Biases, online or (WANDB_MODE=offline) in the run directory's `wandb`."""
 
     name: ClassVar[str] = "Weights & Biases"
 
-    def __init__(self, folder: Path, config: dict[str, Any], identity: str) -> None:
-        """Begin, or go on with, the run that `identity` stands for."""
+    def __init__(self, run_dir: Path, config: dict[str, Any], identity: str) -> None:
+        """Start or resume the run that `identity` names."""
         import wandb
 
         self._run = wandb.init(
-            project="bootdqn", name=folder.name, dir=str(folder), config=config, id=identity, resume="allow"
+            project="bootdqn", name=run_dir.name, dir=str(run_dir), config=config, id=identity, resume="allow"
         )
 
     def write(self, record: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ class WandbLogger:
 
 
 def scalars(record: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield what a record measures, by name: `episode/return`, `update/loss`, `evaluation/mean_return`, ..."""
+    """Yield the measurements of a record by name: `episode/return`, `update/loss`, `evaluation/mean_return`, ..."""
     for name, value in record.items():
         if name not in POSITIONS and isinstance(value, int | float):
             yield f"{record['kind']}/{name}", float(value)

@@ -54,10 +54,10 @@ def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -
 
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)
-"""What the replay can hold."""
+"""The largest that the replay buffer can store."""
 
 
-class Episode(NamedTuple):
+class EpisodeResult(NamedTuple):
     """A finished episode."""
 
     env: int
@@ -65,71 +65,71 @@ class Episode(NamedTuple):
     length: int
     total_reward: float
     bonus: float
-    """What `--info-bonus` added to its rewards."""
+    """Added to its rewards by `--info-bonus`."""
     info: dict[str, Any]
-    """What the environment said with the last step."""
+    """The environment's info of the last step."""
 
 
 class Acting(NamedTuple):
     """How the agent acted in E environments."""
 
     q: Array
-    """(E, K, A): the Q-values of what it saw."""
+    """(E, K, A): the Q-values of the observations."""
     heads: Array
     """(E,): the active heads."""
     actions: Array
-    """(E,): what it did."""
+    """(E,): the actions chosen."""
 
 
-class Round(NamedTuple):
-    """One step of every environment, and what it led to."""
+class StepResult(NamedTuple):
+    """One step in every environment, with the episodes that it finished and the updates that followed."""
 
     step: int
     """Environment steps so far, of all environments together."""
     acting: Acting
-    finished: list[Episode]
+    finished: list[EpisodeResult]
     updates: list[UpdateResult]
 
 
 @dataclass
-class Position:
-    """Where the loop stands between two rounds."""
+class LoopState:
+    """The state of the loop between two steps."""
 
-    begun: bool
-    """Whether every environment has begun its first episode."""
+    started: bool
+    """Whether every environment has been reset."""
     step: int
     """Environment steps so far, of all environments together."""
     learning: bool
     """Whether the first update has been made."""
     observations: Array
-    """(E, ...): what each environment shows."""
+    """(E, ...): the observation of each environment."""
     lengths: Array
-    """(E,): steps of the episode under way."""
+    """(E,): steps of the current episode."""
     returns: Array
-    """(E,): rewards of the episode under way, added up."""
+    """(E,): sum of the rewards of the current episode."""
     bonuses: Array
-    """(E,): what was added to them for information."""
+    """(E,): sum of the information bonuses of the current episode."""
 
     def add_step(self, env: int, reward: float, bonus: float) -> None:
-        """Count a step of the episode under way in `env`."""
+        """Count a step of the current episode in `env`."""
         self.lengths[env] += 1
         self.returns[env] += reward
         self.bonuses[env] += bonus
 
-    def finish_episode(self, env: int, head: int, info: dict[str, Any]) -> Episode:
-        """Return the episode of `env` that is over, and begin to count the next."""
+    def finish_episode(self, env: int, head: int, info: dict[str, Any]) -> EpisodeResult:
+        """Return the finished episode of `env`, and reset its counts."""
         length, total_reward, bonus = int(self.lengths[env]), float(self.returns[env]), float(self.bonuses[env])
         self.abandon_episode(env)
-        return Episode(env, head, length, total_reward, bonus, info)
+        return EpisodeResult(env, head, length, total_reward, bonus, info)
 
     def abandon_episode(self, env: int) -> None:
-        """Forget the episode under way in `env`."""
+        """Reset the counts of the current episode in `env`."""
         self.lengths[env], self.returns[env], self.bonuses[env] = 0, 0, 0
 
 
 @dataclass
-class Parts:
-    """Everything with state that one run consists of."""
+class Components:
+    """The stateful components of one run: environments, actor, learner, replay buffer and random streams."""
 
     spec: EnvSpec
     environments: list[Environment]
@@ -137,17 +137,17 @@ class Parts:
     learner: Learner
     replay: ReplayBuffer
     streams: RandomStreams
-    position: Position
+    loop: LoopState
 
 
-def make_parts(config: TrainConfig[Any]) -> Parts:
-    """Build the parts of the run that the resolved `config` describes."""
+def make_components(config: TrainConfig[Any]) -> Components:
+    """Build the components of the run that the resolved `config` describes."""
     streams = RandomStreams(config.run.seed)
     environments = [make_environment(config.env) for _ in range(config.run.num_envs)]
     spec = spec_of(environments[0])
     num_envs, num_heads = len(environments), config.network.num_heads
     ensemble = make_ensemble(config.network, spec, streams["networks"])
-    return Parts(
+    return Components(
         spec=spec,
         environments=environments,
         actor=Actor(config.actor, num_envs, num_heads, streams["acting"]),
@@ -162,8 +162,8 @@ def make_parts(config: TrainConfig[Any]) -> Parts:
             alpha=config.replay.alpha if config.replay.replay == "prioritized" else None,
         ),
         streams=streams,
-        position=Position(
-            begun=False,
+        loop=LoopState(
+            started=False,
             step=0,
             learning=False,
             observations=np.zeros((num_envs, *spec.observation.shape), spec.observation.dtype),
@@ -174,41 +174,42 @@ def make_parts(config: TrainConfig[Any]) -> Parts:
     )
 
 
-def begin(parts: Parts) -> None:
-    """Begin the first episode of every environment, each with a seed of its own."""
-    for env in range(len(parts.environments)):
-        seed = int(parts.streams[f"environment/{env}"].integers(2**31))
-        parts.position.observations[env] = _begin_episode(parts, env, seed)
-    parts.position.begun = True
+def reset_environments(components: Components) -> None:
+    """Start the first episode in every environment, each with a seed of its own."""
+    for env in range(len(components.environments)):
+        seed = int(components.streams[f"environment/{env}"].integers(2**31))
+        components.loop.observations[env] = reset_environment(components, env, seed)
+    components.loop.started = True
 
 
-def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
-    """Train for ever: act, step, store, and when due sample, update, prioritise, move the target (Algorithm 1).
+def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResult]:
+    """Train without end: act, step, store, and when due sample, update, prioritise, move the target (Algorithm 1).
 
-    It goes on from `parts.position`; parts just made are begun first. Whenever a round is yielded, `parts` are as they
-    are between two rounds.
+    Training continues from `components.loop`; new components are reset first. Whenever a result is yielded,
+    `components` can be saved.
     """
-    environments, actor, learner, replay = parts.environments, parts.actor, parts.learner, parts.replay
-    masks, sampling, rules = parts.streams["masks"], parts.streams["replay"], config.learner
+    environments, actor = components.environments, components.actor
+    learner, replay = components.learner, components.replay
+    masks, sampling, rules = components.streams["masks"], components.streams["replay"], config.learner
     num_heads, mask_probability = config.network.num_heads, config.replay.mask_probability
     reward_scale = _sign if config.env.clip_rewards else float
-    here = parts.position
-    if not here.begun:
-        begin(parts)
+    here = components.loop
+    if not here.started:
+        reset_environments(components)
     while True:
         q = learner.q_values(here.observations)
         acting = Acting(q, actor.heads.copy(), actor.act(q, here.step, learning=here.learning))
         bonuses, finished = actor.bonuses(q), []
         for env in range(len(environments)):
             action = int(acting.actions[env])
-            observation, reward, terminated, truncated, info = _step(parts, env, action)
+            observation, reward, terminated, truncated, info = _step(components, env, action)
             mask = masks.random(num_heads) < mask_probability
             learned = reward_scale(reward) + bonuses[env]
             replay.add(env, action, learned, observation, mask, terminated=terminated, truncated=truncated)
             here.add_step(env, reward, bonuses[env])
             if terminated or truncated:
                 finished.append(here.finish_episode(env, int(actor.heads[env]), info))
-                observation = begin_new_episode(parts, env)
+                observation = reset_environment(components, env)
             here.observations[env] = observation
         before, here.step = here.step, here.step + len(environments)
         may_learn, updates = here.step >= rules.learning_starts and len(replay) > 0, []
@@ -220,35 +221,31 @@ def train(config: TrainConfig[Any], parts: Parts) -> Iterator[Round]:
                 here.learning = True
             if rules.target_every and step % rules.target_every == 0:
                 learner.update_target()
-        yield Round(here.step, acting, finished, updates)
+        yield StepResult(here.step, acting, finished, updates)
 
 
-def begin_new_episode(parts: Parts, env: int) -> Array:
-    """Reset one environment, draw its head, store its first observation and return it."""
-    return _begin_episode(parts, env, seed=None)
-
-
-def _begin_episode(parts: Parts, env: int, seed: int | None) -> Array:
-    with _blamed_on(parts, env):
-        shown, _ = parts.environments[env].reset(seed=seed)
-        observation = checked_observation(parts.spec.observation, _named(env), shown)
-    parts.actor.draw_head(env)
-    parts.replay.begin_episode(env, observation)
+def reset_environment(components: Components, env: int, seed: int | None = None) -> Array:
+    """Reset one environment, sample its active head, and return its first observation, which is stored."""
+    with _blamed_on(components, env):
+        shown, _ = components.environments[env].reset(seed=seed)
+        observation = checked_observation(components.spec.observation, _named(env), shown)
+    components.actor.draw_head(env)
+    components.replay.begin_episode(env, observation)
     return observation
 
 
-def _step(parts: Parts, env: int, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-    with _blamed_on(parts, env):
-        shown, given, terminated, truncated, info = parts.environments[env].step(action)
+def _step(components: Components, env: int, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    with _blamed_on(components, env):
+        shown, given, terminated, truncated, info = components.environments[env].step(action)
         reward = float(given)
         if not abs(reward) <= LARGEST_REWARD:
             raise TrainingError(f"{_named(env)} gave the reward {reward}")
-        observation = checked_observation(parts.spec.observation, _named(env), shown)
+        observation = checked_observation(components.spec.observation, _named(env), shown)
     return observation, reward, terminated, truncated, info
 
 
-def _blamed_on(parts: Parts, env: int) -> AbstractContextManager[None]:
-    return blamed_on(_named(env), f" after step {parts.position.step:,}")
+def _blamed_on(components: Components, env: int) -> AbstractContextManager[None]:
+    return blamed_on(_named(env), f" after step {components.loop.step:,}")
 
 
 def _named(env: int) -> str:

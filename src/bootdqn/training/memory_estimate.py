@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bootdqn.common.errors import UsageError
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.resources import available_memory
-from bootdqn.training.loop import Parts
+from bootdqn.training.loop import Components
 
 PROCESS_BYTES = 600 * 2**20
 """Python, PyTorch and the libraries they load."""
@@ -44,13 +44,13 @@ class Estimate(NamedTuple):
         )
 
 
-def estimate(parts: Parts) -> Estimate:
-    """Estimate what the run made of `parts` needs when its replay is full."""
-    online = parts.learner.online
+def estimate(components: Components) -> Estimate:
+    """Estimate what a run of these components needs when its replay buffer is full."""
+    online = components.learner.online
     learned = sum(parameter.nbytes for parameter in online.learned().values())
     prior = sum(parameter.nbytes for parameter in online.parameters()) - learned
-    replay, networks = parts.replay.expected_nbytes, COPIES_OF_LEARNED * learned + COPIES_OF_PRIOR * prior
-    memory = replay + networks + PROCESS_BYTES + len(parts.environments) * ENVIRONMENT_BYTES
+    replay, networks = components.replay.expected_nbytes, COPIES_OF_LEARNED * learned + COPIES_OF_PRIOR * prior
+    memory = replay + networks + PROCESS_BYTES + len(components.environments) * ENVIRONMENT_BYTES
     disk = replay + SAVED_COPIES_OF_LEARNED * learned + SAVED_COPIES_OF_PRIOR * prior + RECORD_BYTES
     return Estimate(replay, networks, memory, disk)
 

@@ -16,16 +16,16 @@ from bootdqn.common.files import RECORD, open_regular, parse_json_object, read_l
 from bootdqn.common.specs import Array
 from bootdqn.exploration.formulas import disagreement, evoi
 from bootdqn.training.loggers import Loggers
-from bootdqn.training.loop import Acting, Episode, Round
+from bootdqn.training.loop import Acting, EpisodeResult, StepResult
 
-ROUNDS_MEASURED_TOGETHER = 256
+MEASURE_BATCH_SIZE = 256
 
 
 class ActingAverages:
-    """Means over steps: how often the active head was overruled, what trying was worth, how far heads were apart.
+    """Means over steps of how often the active head was overruled, the EVOI of the action, and the heads' disagreement.
 
-    Rounds wait to be measured together, which costs a fraction of one by one. When that happens changes no bit of the
-    sums: each step is measured by itself, and they are added up in their order.
+    Steps are measured in batches, at a fraction of the cost. When that happens changes no bit of the sums: each step is
+    measured by itself, and they are added up in their order.
     """
 
     def __init__(self) -> None:
@@ -34,25 +34,25 @@ class ActingAverages:
         self._sums = {"overruled": 0.0, "evoi": 0.0, "disagreement": 0.0}
 
     def add(self, acting: Acting) -> None:
-        """Take in the steps of one round."""
+        """Add one step in every environment."""
         self._waiting.append(acting)
-        if len(self._waiting) == ROUNDS_MEASURED_TOGETHER:
+        if len(self._waiting) == MEASURE_BATCH_SIZE:
             self._measure()
 
     def take(self) -> dict[str, float | None]:
-        """Return the means since the last time; null where Q-values were too large to tell, or no step was taken."""
+        """Return the means since the last call; None where they are not finite, or no step was taken."""
         self._measure()
         means = {name: total / self._steps if self._steps else math.nan for name, total in self._sums.items()}
         self._steps, self._sums = 0, dict.fromkeys(self._sums, 0.0)
         return {name: value if math.isfinite(value) else None for name, value in means.items()}
 
     def get_state(self) -> dict[str, Any]:
-        """Return the sums, ready for JSON, as text: it has no infinity."""
+        """Return the sums, ready for JSON: as text, since JSON has no infinity."""
         self._measure()
         return {"steps": self._steps} | {name: repr(total) for name, total in self._sums.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on adding up."""
+        """Restore the sums."""
         self._waiting.clear()
         self._steps = int(state["steps"])
         self._sums = {name: float(state[name]) for name in self._sums}
@@ -69,10 +69,10 @@ class ActingAverages:
 
 
 def _measures(acting: Acting) -> dict[str, Array]:
-    """Return what is averaged, of each of S steps (S,)."""
+    """Return the measures of each of S steps (S,)."""
     q, (steps, _, num_actions) = acting.q, acting.q.shape
     each = np.arange(steps)
-    with np.errstate(all="ignore"):  # what is infinite is told as such
+    with np.errstate(all="ignore"):  # infinities become None
         worth = evoi(q)[each, acting.actions] if num_actions > 1 else np.zeros(steps)
         apart: Array = disagreement(q)
     overruled = acting.actions != q[each, acting.heads].argmax(axis=-1)
@@ -90,16 +90,16 @@ class UpdateAverages:
         self._td_error = 0.0
         self._acting = ActingAverages()
 
-    def add(self, round_: Round) -> Iterator[dict[str, Any]]:
-        """Take in one round; yield the records that are due."""
-        self._acting.add(round_.acting)
-        for update in round_.updates:
+    def add(self, result: StepResult) -> Iterator[dict[str, Any]]:
+        """Add one step in every environment; yield the records that are due."""
+        self._acting.add(result.acting)
+        for update in result.updates:
             self.updates += 1
             self._averaged += 1
             self._loss += float(update.head_loss.mean())
             self._td_error += float(update.td_error.mean())
             if is_record_due(self.updates, self._log_every):
-                yield self._record(round_.step)
+                yield self._record(result.step)
 
     def get_state(self) -> dict[str, Any]:
         """Return the sums, ready for JSON."""
@@ -107,7 +107,7 @@ class UpdateAverages:
         return sums | {"acting": self._acting.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on adding up."""
+        """Restore the sums."""
         self.updates, self._averaged = int(state["updates"]), int(state["averaged"])
         if not 0 <= self._averaged <= self.updates:
             raise ValueError(f"it averages over {self._averaged:,} of {self.updates:,} updates")
@@ -123,8 +123,8 @@ class UpdateAverages:
 def is_record_due(updates: int, log_every: int) -> bool:
     """Return whether an `update` record is due after so many updates.
 
-    One is due every `log_every` updates, and before the first of these after 10, 20, ..., 90, 100, 200, ... updates: a
-    short run has its records as well, and a long one only a few more.
+    One is due every `log_every` updates, and before the first of these after 10, 20, ..., 90, 100, 200, ... updates, so
+    that a short run has records as well.
     """
     power_of_ten = 10 ** max(1, len(str(updates)) - 1)
     return updates % (power_of_ten if updates < log_every else log_every) == 0
@@ -133,12 +133,12 @@ def is_record_due(updates: int, log_every: int) -> bool:
 class JsonLines:
     """A file of one JSON object a line, whole lines only.
 
-    Lines wait in memory until they are flushed. Where that fails, the file is cut back to the last whole line and the
-    lines go on waiting, so that a full disk costs nothing but memory once there is room again.
+    Lines are kept in memory until they are flushed. If that fails, the file is cut back to its last whole line and the
+    lines stay in memory, so that a full disk loses nothing.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open `path`, made if it is missing, to go on at its end."""
+        """Open `path` to append; it is made if it is missing."""
         self._path = path
         self._handle = open_regular(path, os.O_RDWR | os.O_CREAT, alone=True)
         self.position = os.fstat(self._handle).st_size
@@ -146,13 +146,13 @@ class JsonLines:
         self._waiting: list[bytes] = []
 
     def cut(self, position: int) -> None:
-        """Forget what lies beyond `position`.
+        """Cut the file at `position`.
 
         Raises:
             DamagedFileError: The file is shorter than that.
         """
         if not 0 <= position <= os.fstat(self._handle).st_size:
-            raise DamagedFileError(f"{self._path} is shorter than its checkpoint says; --restart begins the run again")
+            raise DamagedFileError(f"{self._path} is shorter than its checkpoint says; --restart starts the run again")
         os.ftruncate(self._handle, position)
         self.position = position
         self._waiting.clear()
@@ -162,7 +162,7 @@ class JsonLines:
         self._waiting.append(json.dumps(record, allow_nan=False).encode() + b"\n")
 
     def flush(self, *, sync: bool = False) -> None:
-        """Hand everything written so far to the operating system, and with `sync` see it safely on the disk."""
+        """Write all pending records, and with `sync` wait until they are on the disk."""
         content = memoryview(b"".join(self._waiting))
         try:
             done = 0
@@ -177,11 +177,11 @@ class JsonLines:
         self._waiting.clear()
 
     def close(self) -> None:
-        """Close the file; what was not flushed is lost."""
+        """Close the file; pending records are lost."""
         os.close(self._handle)
 
 
-def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
+def episode_record(number: int, step: int, episode: EpisodeResult) -> dict[str, Any]:
     """Return the record of a finished episode, the `number`-th of the run."""
     record: dict[str, Any] = {
         "kind": "episode",
@@ -198,57 +198,57 @@ def episode_record(number: int, step: int, episode: Episode) -> dict[str, Any]:
     return record
 
 
-class Records:
-    """The metrics of one run, written as the rounds come in."""
+class MetricsWriter:
+    """Writes the metrics of one run, step by step."""
 
-    def __init__(self, path: Path, log_every: int, sinks: Loggers) -> None:
+    def __init__(self, path: Path, log_every: int, loggers: Loggers) -> None:
         self._file = JsonLines(path)
         self._averages = UpdateAverages(log_every)
-        self._sinks = sinks
+        self._loggers = loggers
         self.episodes = 0
 
     @property
     def updates(self) -> int:
-        """How many updates were recorded."""
+        """The number of updates so far."""
         return self._averages.updates
 
-    def add_round(self, round_: Round) -> None:
-        """Write what a round has to say."""
-        for episode in round_.finished:
+    def add_step(self, result: StepResult) -> None:
+        """Write the records that are due after one step in every environment."""
+        for episode in result.finished:
             self.episodes += 1
-            self.add(episode_record(self.episodes, round_.step, episode))
-        for record in self._averages.add(round_):
+            self.add(episode_record(self.episodes, result.step, episode))
+        for record in self._averages.add(result):
             self.add(record)
 
     def add(self, record: dict[str, Any]) -> None:
         """Write one record."""
         self._file.write(record)
-        self._sinks.write(record)
+        self._loggers.write(record)
 
     def flush(self, *, sync: bool = False) -> None:
-        """Hand everything written so far to the operating system, and with `sync` see it safely on the disk."""
+        """Write all pending records, and with `sync` wait until they are on the disk."""
         self._file.flush(sync=sync)
 
     def get_state(self) -> dict[str, Any]:
-        """Return the counts, the sums and the length of the file, which has been flushed."""
+        """Return the counts, the sums and the length of the file; flush it first."""
         return {"episodes": self.episodes, "position": self._file.position, **self._averages.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from there; what the file holds beyond is cut off."""
+        """Restore them; records beyond that length are cut off."""
         self._file.cut(int(state["position"]))
         self.episodes = int(state["episodes"])
         self._averages.set_state(state)
 
     def close(self) -> None:
-        """Close the file and the sinks; what was not flushed is lost."""
+        """Close the file and the loggers; pending records are lost."""
         self._file.close()
-        self._sinks.close()
+        self._loggers.close()
 
 
 def timing_until(path: Path, step: int) -> tuple[int, float]:
     """Return how many bytes of the timing in `path` are records up to `step`, and the seconds of the last one.
 
-    It is not synced, so after a power cut there may be anything at its end, which does not count.
+    The file is not synced, so after a power cut its end may be damaged; that does not count.
     """
     length, seconds = 0, 0.0
     with contextlib.suppress(DamagedFileError, TypeError, KeyError):
@@ -261,7 +261,7 @@ def timing_until(path: Path, step: int) -> tuple[int, float]:
 
 
 class Clock:
-    """Seconds of this run, and steps a second over the last stretch."""
+    """Seconds of this run, and steps per second over the last interval."""
 
     def __init__(self, interval: float, *, seconds: float = 0.0, step: int = 0) -> None:
         self._interval = interval
@@ -275,7 +275,7 @@ class Clock:
         return time.monotonic() - self._start
 
     def tick(self, step: int) -> dict[str, Any] | None:
-        """Return a timing record when the interval is over."""
+        """Return a timing record if the interval has passed."""
         now = time.monotonic()
         if now - self._last < self._interval:
             return None

@@ -23,7 +23,7 @@ from bootdqn.config.train import (
     to_flat,
 )
 from bootdqn.envs.factory import effective_settings, package_of
-from bootdqn.runs.checkpoint import Checkpoints, Loaded
+from bootdqn.runs.checkpoint import Checkpoints, LoadedCheckpoint
 from bootdqn.runs.cleanup import remove_leftovers, remove_partial_files
 from bootdqn.runs.directory import SNAPSHOT_NAME, RunDirectory
 from bootdqn.runs.lock import locked
@@ -31,16 +31,17 @@ from bootdqn.runs.provenance import Provenance
 from bootdqn.runs.signals import stop_on_signal
 from bootdqn.runs.status import budget_use
 from bootdqn.runs.threads import pinned_threads
+from bootdqn.training.callbacks import NO_CALLBACKS, RunCallbacks
 from bootdqn.training.compiling import compile_kernels
 from bootdqn.training.loggers import Logger, TensorBoardLogger, WandbLogger, check_loggers_installed, logger_errors
-from bootdqn.training.loop import Parts, make_parts
+from bootdqn.training.loop import Components, make_components
 from bootdqn.training.memory_estimate import (
     MOST_OVER_ESTIMATE,
     check_environments_fit,
     check_memory_and_disk,
     estimate,
 )
-from bootdqn.training.trainer import NO_CALLBACKS, RunCallbacks, Trainer
+from bootdqn.training.trainer import Trainer
 
 TENSORBOARD_NAME = re.compile(r"events\.out\.tfevents\..*")
 
@@ -59,7 +60,7 @@ class RunOutcome:
 def run(
     config: TrainConfig[Any],
     path: str | Path,
-    voice: RunCallbacks = NO_CALLBACKS,
+    callbacks: RunCallbacks = NO_CALLBACKS,
     *,
     saving: SavingConfig | None = None,
     restart: bool = False,
@@ -74,7 +75,7 @@ def run(
     Args:
         config: Everything that the numbers depend on.
         path: The folder, made if it is missing.
-        voice: How the run speaks to people; by default it is silent.
+        callbacks: How the run speaks to people; by default it is silent.
         saving: When to make checkpoints, and whether to keep the last.
         restart: Begin again, even if the run was begun or finished before.
         tensorboard: Also write TensorBoard's event files.
@@ -97,7 +98,7 @@ def run(
     check_writable(path, "--run-dir")
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         settings = effective_settings(config.env)
-        parts = _prepare(config, path, settings, voice)
+        components = _prepare(config, path, settings, callbacks)
         path.mkdir(parents=True, exist_ok=True)
         with locked(folder.lock) as lock:
             finished = finished_summary(folder, config, restart=restart)  # another process may have come first
@@ -106,41 +107,41 @@ def run(
             if finished is not None:
                 return RunOutcome(finished, 0, already_finished=True)
             remove_partial_files(folder)
-            checkpoints = Checkpoints(folder.checkpoints, MOST_OVER_ESTIMATE * estimate(parts).disk)
-            loaded = None if restart else _find_checkpoint(folder, checkpoints, voice.warn)
-            origin = _origin(config, folder, loaded, settings, parts)
+            checkpoints = Checkpoints(folder.checkpoints, MOST_OVER_ESTIMATE * estimate(components).disk)
+            loaded = None if restart else _find_checkpoint(folder, checkpoints, callbacks.warn)
+            origin = _origin(config, folder, loaded, settings, components)
             origin = origin.keeping_checkpoint(saving.keep_checkpoint)
             saving = replace(saving, keep_checkpoint=origin.keeps_checkpoint)
-            sinks = _open_sinks(config, folder, loaded, origin.identity, tensorboard=tensorboard, wandb=wandb)
+            loggers = _open_loggers(config, folder, loaded, origin.identity, tensorboard=tensorboard, wandb=wandb)
             if loaded is None:
                 _begin(folder, checkpoints, config, origin)
-            session = Trainer(
-                config, folder, parts, lock, saving=saving, checkpoints=checkpoints, loaded=loaded,
-                sinks=sinks, voice=voice, stop=stop,
+            trainer = Trainer(
+                config, folder, components, lock, saving=saving, checkpoints=checkpoints, loaded=loaded,
+                loggers=loggers, callbacks=callbacks, stop=stop,
             )  # fmt: skip
             remove_file(folder.summary)  # not before the run is back where it was
             if is_further(folder.read_config(), to_flat(config)):
                 write_json_atomically(folder.config, to_flat(config))  # not before its summary of less is gone
             if loaded is not None:
-                not_exact = [*session.not_exact, *_changes_since(origin, config, parts)]
-                _tell_resumption(origin, config, parts, loaded, not_exact, voice)
-            return RunOutcome(*session.train())
+                not_exact = [*trainer.not_exact, *_changes_since(origin, config, components)]
+                _tell_resumption(origin, config, components, loaded, not_exact, callbacks)
+            return RunOutcome(*trainer.train())
 
 
-def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], voice: RunCallbacks) -> Parts:
+def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], callbacks: RunCallbacks) -> Components:
     """Make what the run consists of, say what it is and what it needs, and refuse what this machine cannot hold."""
     check_environments_fit(config.run.num_envs)
-    parts = make_parts(config)
-    needed = estimate(parts)
+    components = make_components(config)
+    needed = estimate(components)
     check_memory_and_disk(needed, path)
-    voice.announce(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
-    if isinstance(parts.spec.observation, BoxSpec):
-        voice.announce(seen_as(parts.spec.observation))
-    voice.announce(f"needs about {needed}")
+    callbacks.info(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
+    if isinstance(components.spec.observation, BoxSpec):
+        callbacks.info(seen_as(components.spec.observation))
+    callbacks.info(f"needs about {needed}")
     if advice := precision_advice(config.learner, config.run.device):
-        voice.warn(advice)
-    compile_kernels(config, parts, voice.announce)
-    return parts
+        callbacks.warn(advice)
+    compile_kernels(config, components, callbacks.info)
+    return components
 
 
 def _begin(folder: RunDirectory, checkpoints: Checkpoints, config: TrainConfig[Any], origin: Provenance) -> None:
@@ -150,40 +151,44 @@ def _begin(folder: RunDirectory, checkpoints: Checkpoints, config: TrainConfig[A
     origin.write()
 
 
-def _open_sinks(
+def _open_loggers(
     config: TrainConfig[Any],
     folder: RunDirectory,
-    loaded: Loaded | None,
+    loaded: LoadedCheckpoint | None,
     identity: str,
     *,
     tensorboard: bool,
     wandb: bool,
 ) -> list[Logger]:
     """Open them before anything in the folder is touched: where one refuses, a run to be begun again is still there."""
-    sinks: list[Logger] = []
+    loggers: list[Logger] = []
     if wandb:
         with logger_errors("wandb"):
-            sinks.append(WandbLogger(folder.path, to_flat(config), identity))
+            loggers.append(WandbLogger(folder.path, to_flat(config), identity))
     if tensorboard:
-        sinks.append(TensorBoardLogger(folder.tensorboard, loaded.step + 1 if loaded else 0))
-    return sinks
+        loggers.append(TensorBoardLogger(folder.tensorboard, loaded.step + 1 if loaded else 0))
+    return loggers
 
 
 def _origin(
-    config: TrainConfig[Any], folder: RunDirectory, loaded: Loaded | None, settings: dict[str, Any], parts: Parts
+    config: TrainConfig[Any],
+    folder: RunDirectory,
+    loaded: LoadedCheckpoint | None,
+    settings: dict[str, Any],
+    components: Components,
 ) -> Provenance:
     """Return how the run came about: what its directory says, or this process where it begins."""
     if loaded is not None:
         return Provenance.read(folder)
-    return Provenance.begin(folder, config.run.threads, settings, package_of(parts.environments[0]))
+    return Provenance.begin(folder, config.run.threads, settings, package_of(components.environments[0]))
 
 
-def _changes_since(origin: Provenance, config: TrainConfig[Any], parts: Parts) -> list[str]:
+def _changes_since(origin: Provenance, config: TrainConfig[Any], components: Components) -> list[str]:
     """Return a line for each thing that is no longer what it was when the run began, and its numbers depend on."""
-    compiled = isinstance(parts.learner, CompiledLearner)
+    compiled = isinstance(components.learner, CompiledLearner)
     return [
         *origin.changes_of_user_code(),
-        *origin.changes_of_packages(package_of(parts.environments[0])),
+        *origin.changes_of_packages(package_of(components.environments[0])),
         *origin.changes_of_arithmetic(compiled=compiled),
         *(origin.changes_of_gpu() if config.run.device != "cpu" else []),
     ]
@@ -192,16 +197,16 @@ def _changes_since(origin: Provenance, config: TrainConfig[Any], parts: Parts) -
 def _tell_resumption(
     origin: Provenance,
     config: TrainConfig[Any],
-    parts: Parts,
-    loaded: Loaded,
+    components: Components,
+    loaded: LoadedCheckpoint,
     not_exact: list[str],
-    voice: RunCallbacks,
+    callbacks: RunCallbacks,
 ) -> None:
     """Say, and write down, where the run goes on, and whether it can do so exactly."""
-    voice.announce(f"going on from step {loaded.step:,}")
-    origin.note_resumption(loaded.step, config.run.threads, package_of(parts.environments[0]), not_exact)
+    callbacks.info(f"Resuming from step {loaded.step:,}")
+    origin.note_resumption(loaded.step, config.run.threads, package_of(components.environments[0]), not_exact)
     for problem in not_exact:
-        voice.warn(problem)
+        callbacks.warn(problem)
 
 
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
@@ -303,7 +308,9 @@ def _remove_kept_checkpoint(folder: RunDirectory) -> None:
         Provenance.read(folder).keeping_checkpoint(False).write()
 
 
-def _find_checkpoint(folder: RunDirectory, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Loaded | None:
+def _find_checkpoint(
+    folder: RunDirectory, checkpoints: Checkpoints, warn: Callable[[str], None]
+) -> LoadedCheckpoint | None:
     """Return the checkpoint to go on from, or None where the run has not begun.
 
     Raises:

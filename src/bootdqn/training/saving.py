@@ -1,4 +1,4 @@
-"""The state of a run, and when it is saved as a checkpoint or snapshot."""
+"""The state of a run, restored exactly, and when it is saved as a checkpoint or snapshot."""
 
 import hashlib
 import json
@@ -17,97 +17,101 @@ from bootdqn.replay.observation_stores import like
 from bootdqn.runs.checkpoint import Checkpoints, State, encode
 from bootdqn.runs.lock import Lock
 from bootdqn.training.evaluation import Evaluator
-from bootdqn.training.loop import Parts, Position, begin_new_episode
-from bootdqn.training.metrics import Records
+from bootdqn.training.loop import Components, LoopState, reset_environment
+from bootdqn.training.metrics import MetricsWriter
 from bootdqn.training.stopping import StoppingRule
 
+RETRY_SECONDS = 60.0
+FIRST_LOG_SNAPSHOT = 100
 
-class Run(NamedTuple):
+
+class TrainingState(NamedTuple):
     """Everything of a run that has a state."""
 
-    parts: Parts
-    records: Records
-    goal: StoppingRule
+    components: Components
+    metrics: MetricsWriter
+    stopping_rule: StoppingRule
     evaluator: Evaluator
 
 
-def get_state(run: Run) -> State:
-    """Return the state between two rounds; its arrays may be views, to be used before the next round."""
-    parts, position = run.parts, run.parts.position
+def get_state(training: TrainingState) -> State:
+    """Return the state between two steps; its arrays may be views, valid until the next step."""
+    components, loop = training.components, training.components.loop
     values = {
-        "step": position.step,
-        "learning": position.learning,
-        "streams": parts.streams.get_state(),
-        "environments": [environment.get_state() for environment in parts.environments],
-        "records": run.records.get_state(),
-        "goal": run.goal.get_state(),
-        "evaluator": run.evaluator.get_state(),
+        "step": loop.step,
+        "learning": loop.learning,
+        "streams": components.streams.get_state(),
+        "environments": [environment.get_state() for environment in components.environments],
+        "records": training.metrics.get_state(),
+        "goal": training.stopping_rule.get_state(),
+        "evaluator": training.evaluator.get_state(),
     }
-    loop = {
-        "observations": position.observations,
-        "lengths": position.lengths,
-        "returns": position.returns,
-        "bonuses": position.bonuses,
-        "heads": parts.actor.heads,
+    arrays = {
+        "observations": loop.observations,
+        "lengths": loop.lengths,
+        "returns": loop.returns,
+        "bonuses": loop.bonuses,
+        "heads": components.actor.heads,
     }
-    return State(values, {"learner": parts.learner.get_state(), "replay": parts.replay.get_state(), "loop": loop})
+    learner, replay = components.learner.get_state(), components.replay.get_state()
+    return State(values, {"learner": learner, "replay": replay, "loop": arrays})
 
 
-def set_state(run: Run, state: State) -> list[str]:
-    """Go on from `state`; the replay's contents are in place already.
+def set_state(training: TrainingState, state: State) -> list[str]:
+    """Restore `state`; the contents of the replay buffer are restored before.
 
     Returns:
-        What could not be restored exactly, a line each.
+        A line for each thing that could not be restored exactly.
 
     Raises:
         DamagedFileError: The state is not one of this run.
     """
-    parts, (values, arrays) = run.parts, state
+    components, (values, arrays) = training.components, state
     try:
-        position = parts.position
-        loop = arrays["loop"]
-        spec = parts.spec.observation
-        of_learner = parts.learner.get_state()
-        parts.learner.set_state({name: like(arrays["learner"], name, array) for name, array in of_learner.items()})
-        parts.replay.set_state(arrays["replay"])
-        _refuse_outside(parts.replay.actions, parts.spec.num_actions, "actions in the replay")
-        parts.streams.set_state(values["streams"])
-        parts.actor.heads[:] = like(loop, "heads", parts.actor.heads)
-        _refuse_outside(parts.actor.heads, parts.actor.num_heads, "heads")
+        fresh, loop = components.loop, arrays["loop"]
+        spec = components.spec.observation
+        of_learner = components.learner.get_state()
+        components.learner.set_state({name: like(arrays["learner"], name, array) for name, array in of_learner.items()})
+        components.replay.set_state(arrays["replay"])
+        _refuse_outside(components.replay.actions, components.spec.num_actions, "actions in the replay")
+        components.streams.set_state(values["streams"])
+        components.actor.heads[:] = like(loop, "heads", components.actor.heads)
+        _refuse_outside(components.actor.heads, components.actor.num_heads, "heads")
         if isinstance(spec, DiscreteSpec):
             _refuse_outside(loop["observations"], spec.num_values, "observations")
-        parts.position = Position(
-            begun=True,
+        components.loop = LoopState(
+            started=True,
             step=int(values["step"]),
             learning=bool(values["learning"]),
-            observations=like(loop, "observations", position.observations).copy(),
-            lengths=like(loop, "lengths", position.lengths).copy(),
-            returns=like(loop, "returns", position.returns).copy(),
-            bonuses=like(loop, "bonuses", position.bonuses).copy(),
+            observations=like(loop, "observations", fresh.observations).copy(),
+            lengths=like(loop, "lengths", fresh.lengths).copy(),
+            returns=like(loop, "returns", fresh.returns).copy(),
+            bonuses=like(loop, "bonuses", fresh.bonuses).copy(),
         )
-        run.records.set_state(values["records"])
-        run.goal.set_state(values["goal"])
-        run.evaluator.set_state(values["evaluator"])
-        _ = run.goal.over, run.goal.completed, run.goal.note  # a look at it, so that rubbish is found now
-        if len(values["environments"]) != len(parts.environments):
+        rule = training.stopping_rule
+        training.metrics.set_state(values["records"])
+        rule.set_state(values["goal"])
+        training.evaluator.set_state(values["evaluator"])
+        _ = rule.done, rule.completed, rule.note  # computed now, so that damage is found now
+        if len(values["environments"]) != len(components.environments):
             raise ValueError("it has another number of environments")
-        return _restore_environments(parts, values["environments"])
+        return _restore_environments(components, values["environments"])
     except (UsageError, TrainingError):
         raise
-    except Exception as error:  # an emulator that is given rubbish raises anything
+    except Exception as error:  # an emulator may raise anything when its state is damaged
         if is_lack_of_memory(error):
-            raise  # a machine that is too small says nothing of the checkpoint
+            raise  # which says nothing about the checkpoint
         raise DamagedFileError(f"the checkpoint is not one of this run: {type(error).__name__}: {error}") from error
 
 
-def digest(state: State, parts: Parts) -> str:
-    """Return the SHA-256 of a state with the replay's contents: equal for runs whose every number is equal."""
+def digest(state: State, components: Components) -> str:
+    """Return the SHA-256 of a state and the contents of the replay buffer: equal for runs whose numbers are equal."""
     total = hashlib.sha256(json.dumps(encode(state.values), sort_keys=True).encode())
     for name, arrays in sorted(state.arrays.items()):
         _add(total, name, arrays)
-    for index, version in enumerate(parts.replay.segment_versions):
+    for index, version in enumerate(components.replay.segment_versions):
         if version:
-            _add(total, f"segment {index}", parts.replay.get_segment(index))
+            _add(total, f"segment {index}", components.replay.get_segment(index))
     return total.hexdigest()
 
 
@@ -117,35 +121,31 @@ def _add(total: Any, label: str, arrays: dict[str, Array]) -> None:
         total.update(bytes_of(np.ascontiguousarray(array)))
 
 
-def _restore_environments(parts: Parts, states: list[dict[str, Any]]) -> list[str]:
+def _restore_environments(components: Components, states: list[dict[str, Any]]) -> list[str]:
     problems = []
-    for env, (environment, state) in enumerate(zip(parts.environments, states, strict=True)):
+    for env, (environment, state) in enumerate(zip(components.environments, states, strict=True)):
         try:
             environment.set_state(state)
         except EpisodeNotReproducedError as error:
-            problems.append(f"environment {env}: {error}; a new episode begins, and this run is no longer exact")
-            parts.replay.cut_episode(env)
-            parts.position.abandon_episode(env)
-            parts.position.observations[env] = begin_new_episode(parts, env)
+            problems.append(f"environment {env}: {error}; a new episode starts, and this run is no longer exact")
+            components.replay.cut_episode(env)
+            components.loop.abandon_episode(env)
+            components.loop.observations[env] = reset_environment(components, env)
     return problems
 
 
 def _refuse_outside(numbers: Array, limit: int, what: str) -> None:
-    """Raise a ValueError unless all are from 0 up to `limit`: compiled code does not look before it uses them."""
+    """Raise a ValueError unless all are in 0..limit-1: compiled code does not check its indices."""
     if numbers.min() < 0 or numbers.max() >= limit:
         raise ValueError(f"it has {what} from {numbers.min()} to {numbers.max()}, there are {limit} here")
 
 
-RETRY_SECONDS = 60.0
-FIRST_LOG_SNAPSHOT = 100
-
-
 class Saver:
-    """Saves a run on schedule."""
+    """Writes checkpoints on a schedule."""
 
     def __init__(
         self,
-        run: Run,
+        training: TrainingState,
         checkpoints: Checkpoints,
         schedule: SavingConfig,
         config: TrainConfig[Any],
@@ -153,17 +153,18 @@ class Saver:
         seconds: Callable[[], float],
         warn: Callable[[str], None],
     ) -> None:
-        self._run, self._checkpoints, self._lock, self._clock, self._warn = run, checkpoints, lock, seconds, warn
+        self._training, self._checkpoints = training, checkpoints
+        self._lock, self._seconds_so_far, self._warn = lock, seconds, warn
         minutes = schedule.checkpoint_every_minutes or config.env.minutes_between_checkpoints
         self._interval, self._every_steps = 60 * minutes, schedule.checkpoint_every_steps
         self._next_try = time.monotonic() + self._interval
-        self._last_step = run.parts.position.step
+        self._last_step = training.components.loop.step
         self.seconds: float | None = None
-        """How long the last one took."""
+        """How long the last checkpoint took."""
 
     def is_due_by_steps(self) -> bool:
         """Return whether enough steps were taken for a checkpoint."""
-        step = self._run.parts.position.step
+        step = self._training.components.loop.step
         return self._every_steps is not None and _passes_a_multiple(self._last_step, step, self._every_steps)
 
     def is_due_by_clock(self) -> bool:
@@ -171,23 +172,25 @@ class Saver:
         return time.monotonic() >= self._next_try
 
     def save(self) -> dict[str, Any] | None:
-        """Write a checkpoint; return a record of it, or None where it failed, which is told and not raised.
+        """Write a checkpoint; return its timing record, or None after a warning that it could not be written.
 
         Raises:
-            TrainingError: Another process has taken over the folder.
+            RunLostError: Another process has taken over the run directory.
         """
         self._lock.check()
-        start, step = time.monotonic(), self._run.parts.position.step
+        start, step = time.monotonic(), self._training.components.loop.step
         self._last_step = step
         try:
-            self._run.records.flush(sync=True)
-            state = get_state(self._run)
-            values = state.values | {"clock": {"seconds": self._clock()}}
-            written = self._checkpoints.save(step, State(values, state.arrays), self._run.parts.replay)
+            self._training.metrics.flush(sync=True)
+            state = get_state(self._training)
+            values = state.values | {"clock": {"seconds": self._seconds_so_far()}}
+            written = self._checkpoints.save(step, State(values, state.arrays), self._training.components.replay)
         except OSError as error:
             wait = min(RETRY_SECONDS, self._interval)
             self._next_try = time.monotonic() + wait
-            self._warn(f"no checkpoint at step {step:,}: {error}; training goes on, next try within {wait:.0f} seconds")
+            self._warn(
+                f"no checkpoint at step {step:,}: {error}; training continues, next try within {wait:.0f} seconds"
+            )
             return None
         now = time.monotonic()
         self._next_try, self.seconds = now + self._interval, now - start
@@ -195,7 +198,7 @@ class Saver:
 
 
 def is_snapshot_due(config: TrainConfig[Any], before: int, step: int) -> bool:
-    """Return whether the networks are to be kept after `step` steps, the round before having ended at `before`."""
+    """Return whether a snapshot is due after `step` steps, `before` of which were there at the last check."""
     every = config.run.snapshot_every
     if every is None or step == before:
         return False

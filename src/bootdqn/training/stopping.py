@@ -1,4 +1,4 @@
-"""What a run is after: when it is over, what its summary says, and what is worth showing meanwhile."""
+"""Stopping rules: when a run is finished, how far it is, and the results in its summary."""
 
 from collections import deque
 from dataclasses import asdict
@@ -7,127 +7,127 @@ from typing import Any, Protocol
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
 from bootdqn.envs.deep_sea import SolvedRule, describe_solved
-from bootdqn.training.loop import Round
+from bootdqn.training.loop import StepResult
 
 RECENT_EPISODES = 100
-"""Over how many episodes of training, at most, the recent return is the mean."""
+"""Training episodes that the recent return is averaged over."""
 
 
 class StoppingRule(Protocol):
-    """Consumes rounds and evaluations."""
+    """Decides from steps and evaluations when a run is finished."""
 
-    def add_round(self, round_: Round) -> None:
-        """Take in one round of steps."""
+    def add_step(self, result: StepResult) -> None:
+        """Count one step in every environment."""
         ...
 
     def add_evaluation(self, mean_return: float) -> None:
-        """Take in the result of an evaluation."""
+        """Count an evaluation."""
         ...
 
     @property
-    def over(self) -> bool:
-        """Whether the run has nothing left to do."""
+    def done(self) -> bool:
+        """Whether the run is finished."""
         ...
 
     @property
     def completed(self) -> float:
-        """How much of the longest possible run is done, from 0 to 1."""
+        """The fraction of the budget used, from 0 to 1."""
         ...
 
     @property
     def position(self) -> str:
-        """How far the run is, in its own unit."""
+        """How far the run is, in the unit of its budget."""
         ...
 
     @property
     def note(self) -> str:
-        """What else to show, in a few words."""
+        """Results so far, in a few words."""
         ...
 
     def summary(self) -> dict[str, Any]:
-        """Return what the run found, for `summary.json`."""
+        """Return the results, for `summary.json`."""
         ...
 
     def get_state(self) -> dict[str, Any]:
-        """Return what was taken in so far, ready for JSON."""
+        """Return the counts so far, ready for JSON."""
         ...
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the counts that `get_state` returned."""
         ...
 
 
 class DeepSeaStoppingRule:
-    """Solve DeepSea, by both readings, within a number of episodes."""
+    """Stop when DeepSea is solved, by both rules, or after a number of episodes."""
 
     def __init__(self, config: DeepSeaConfig) -> None:
         self._config = config
-        self._rule = SolvedRule()
+        self._solved = SolvedRule()
         self._beyond_the_cap: list[bool] = []
-        """Of the episodes that do not count, whether each was bad: a larger cap counts them."""
+        """Whether each episode beyond the cap was bad: a larger budget counts them."""
 
-    def add_round(self, round_: Round) -> None:
-        """Count good and bad episodes; what several environments finish beyond the cap does not count."""
-        self._count([bool(episode.info["bad_episode"]) for episode in round_.finished])
+    def add_step(self, result: StepResult) -> None:
+        """Count good and bad episodes; those that several environments finish beyond the cap do not count."""
+        self._count([bool(episode.info["bad_episode"]) for episode in result.finished])
 
     def _count(self, bad: list[bool]) -> None:
         waiting = [*self._beyond_the_cap, *bad]
-        room = self._config.max_episodes - self._rule.episodes
+        room = self._config.max_episodes - self._solved.episodes
         for one in waiting[:room]:
-            self._rule.add_episode(bad=one)
+            self._solved.add_episode(bad=one)
         self._beyond_the_cap = waiting[room:]
 
     def add_evaluation(self, mean_return: float) -> None:
-        """Evaluations do not decide whether DeepSea is solved."""
+        """Do nothing: evaluations do not decide whether DeepSea is solved."""
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """Whether it is solved, and that ends the run, or the cap is reached."""
-        solved = self._config.stop_when_solved and self._rule.holds_both_ways
-        return solved or self._rule.episodes >= self._config.max_episodes
+        solved = self._config.stop_when_solved and self._solved.holds_both_ways
+        return solved or self._solved.episodes >= self._config.max_episodes
 
     @property
     def completed(self) -> float:
-        """The fraction of the cap."""
-        return self._rule.episodes / self._config.max_episodes
+        """The fraction of the episodes."""
+        return self._solved.episodes / self._config.max_episodes
 
     @property
     def position(self) -> str:
         """The episode."""
-        return f"episode {self._rule.episodes:,}"
+        return f"episode {self._solved.episodes:,}"
 
     @property
     def note(self) -> str:
-        """The running regret, and where it was solved."""
-        solved = describe_solved(self._rule.solved_at, self._rule.solved_at_strict, "not solved yet")
-        return f"regret {self._rule.running_regret:.3f}, {solved}"
+        """The running regret, and the episode that solved it."""
+        solved = describe_solved(self._solved.solved_at, self._solved.solved_at_strict, "not solved yet")
+        return f"regret {self._solved.running_regret:.3f}, {solved}"
 
     def summary(self) -> dict[str, Any]:
-        """Return both readings of "solved" and the counts behind them."""
-        rule = self._rule
+        """Return when it was solved, by both rules, and the counts behind them."""
+        solved = self._solved
         return {
-            "episodes": rule.episodes,
-            "solved_at": rule.solved_at,
-            "solved_at_strict": rule.solved_at_strict,
-            "first_good_episode": rule.first_good_episode,
-            "good_episodes": rule.good_episodes,
-            "bad_episodes": rule.bad_episodes,
+            "episodes": solved.episodes,
+            "solved_at": solved.solved_at,
+            "solved_at_strict": solved.solved_at_strict,
+            "first_good_episode": solved.first_good_episode,
+            "good_episodes": solved.good_episodes,
+            "bad_episodes": solved.bad_episodes,
         }
 
     def get_state(self) -> dict[str, Any]:
         """Return the counts."""
-        return asdict(self._rule) | {"beyond_the_cap": self._beyond_the_cap}
+        return asdict(self._solved) | {"beyond_the_cap": self._beyond_the_cap}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on counting."""
+        """Restore the counts; episodes that were beyond a smaller cap count now."""
         counts = dict(state)
         self._beyond_the_cap = [bool(bad) for bad in counts.pop("beyond_the_cap")]
-        self._rule = SolvedRule(**counts)
+        self._solved = SolvedRule(**counts)
         self._count([])
 
 
 class StepBudgetRule:
-    """Train for a number of frames; how well it goes is told by the episodes of training, and by the evaluations."""
+    """Stop after a number of frames; the results are the returns of training and of the evaluations."""
 
     def __init__(self, config: AtariConfig | GymConfig) -> None:
         self._config = config
@@ -135,17 +135,17 @@ class StepBudgetRule:
         self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._evaluations: list[float] = []
 
-    def add_round(self, round_: Round) -> None:
-        """Count frames, and remember the returns."""
-        self._frames = round_.step * self._config.frames_per_step
-        self._recent.extend(episode.total_reward for episode in round_.finished)
+    def add_step(self, result: StepResult) -> None:
+        """Count frames, and keep the recent returns."""
+        self._frames = result.step * self._config.frames_per_step
+        self._recent.extend(episode.total_reward for episode in result.finished)
 
     def add_evaluation(self, mean_return: float) -> None:
-        """Remember the mean return."""
+        """Keep the mean return."""
         self._evaluations.append(mean_return)
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """Whether all frames are played."""
         return self._frames >= self._config.total_frames
 
@@ -163,8 +163,8 @@ class StepBudgetRule:
     def note(self) -> str:
         """The return of the recent episodes, and the last evaluation."""
         recent = self._recent_return
-        told = "no episode finished yet" if recent is None else f"recent return {format_number(recent)}"
-        return f"{told}, last evaluation {format_number(self._evaluations[-1])}" if self._evaluations else told
+        note = "no episode finished yet" if recent is None else f"recent return {format_number(recent)}"
+        return f"{note}, last evaluation {format_number(self._evaluations[-1])}" if self._evaluations else note
 
     @property
     def _recent_return(self) -> float | None:
@@ -185,11 +185,11 @@ class StepBudgetRule:
         return {"frames": self._frames, "recent": list(self._recent), "evaluations": list(self._evaluations)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from them."""
+        """Restore them."""
         self._frames, self._evaluations = int(state["frames"]), [float(value) for value in state["evaluations"]]
         self._recent = deque(map(float, state["recent"]), RECENT_EPISODES)
 
 
 def make_stopping_rule(config: EnvConfig) -> StoppingRule:
-    """Return what a run on this environment is after."""
+    """Return the stopping rule of runs on this environment."""
     return DeepSeaStoppingRule(config) if isinstance(config, DeepSeaConfig) else StepBudgetRule(config)
