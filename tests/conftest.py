@@ -1,5 +1,6 @@
 """How tests run: property tests without a clock, and no test that silently does not run in CI."""
 
+import json
 import os
 import random
 import sys
@@ -35,6 +36,38 @@ def sized(request):
     """Return a function that picks the small or, with --torture, the large one of two counts."""
     torture = request.config.getoption("--torture")
     return lambda small, large: large if torture else small
+
+
+@pytest.fixture
+def path(tmp_path):
+    """The directory of a run that is still to be made."""
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def one_thread():
+    from reference.threads import torch_threads
+
+    with torch_threads(1):
+        yield
+
+
+@pytest.fixture(scope="session")
+def unbroken(tmp_path_factory):
+    """Return a function that returns the results of a run with these settings that nothing happens to."""
+    from reference.faults import results, train
+
+    known = {}
+
+    def results_of_an_unbroken_run(settings):
+        key = json.dumps(settings)
+        if key not in known:
+            path = tmp_path_factory.mktemp("unbroken")
+            train(settings, path)
+            known[key] = results(path)
+        return known[key]
+
+    return results_of_an_unbroken_run
 
 
 @pytest.fixture

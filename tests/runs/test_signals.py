@@ -17,7 +17,7 @@ from reference.faults import (
     at_step,
     disturbed,
     results,
-    rounds_watched,
+    steps_watched,
     stopping_at,
     train,
     train_by_command,
@@ -83,7 +83,7 @@ def test_one_signal_of_each_kind_is_one_request(path, monkeypatch):
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGTERM)
 
-    with rounds_watched(monkeypatch, both):
+    with steps_watched(monkeypatch, both):
         assert train(FUSED, path).exit_code == 130
     assert_good_checkpoint(path, step=100)
 
@@ -115,7 +115,7 @@ def test_a_hangup_is_one_request_however_often_it_comes(path, monkeypatch, on_ha
             signal.raise_signal(signal.SIGHUP)
             signal.raise_signal(signal.SIGHUP)
 
-    with rounds_watched(monkeypatch, twice):
+    with steps_watched(monkeypatch, twice):
         assert train(FUSED, path).exit_code == 129
     assert_good_checkpoint(path, step=100)
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL

@@ -77,7 +77,7 @@ def assert_found_out(path, belongs_to):
         loaded, (line,) = load(path)
         assert loaded.path.name == OLDER
         assert line.startswith(f"CHECKPOINT {NEWER} is damaged")
-        assert line.endswith(f"going on from {OLDER}")
+        assert line.endswith(f"resuming from {OLDER}")
         return
     if belongs_to == (OLDER,):
         loaded, lines = load(path)

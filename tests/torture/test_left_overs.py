@@ -39,7 +39,7 @@ def killed(request, tmp_path_factory):
     saving = {"checkpoint_every_steps": 15, "keep_checkpoint": request.param}
     leg, folder = end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)), RunDirectory(path)
     assert (leg.exit_code, leg.error, leg.warned) == (None, None, []), "it was killed, and nothing else"
-    assert leg.announced, "it got as far as that"
+    assert leg.info, "it got as far as that"
     assert folder.read_summary()["status"] == "finished"
     assert {entry.name for entry in path.iterdir()} == FILES | {"checkpoints", "lock.json"}
     assert len(list(folder.checkpoints.glob("step-*"))) == 2

@@ -43,7 +43,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(path, monkeypa
     assert run_command_line(["resume", str(path)]) == 0
     told = capsys.readouterr().err
     assert f"CHECKPOINT {name} is damaged (" in told
-    assert "; Resuming from step-000000000096" in told
+    assert "; resuming from step-000000000096" in told
     assert "Traceback" not in told
     assert results(path) == unbroken(FUSED)
 
@@ -60,7 +60,7 @@ def test_a_run_without_a_usable_checkpoint_says_what_to_do_and_begins_again_when
         assert train_by_command(FUSED, path) == 2
         told = capsys.readouterr().err
         assert all(f"{name} is damaged" in told for name in names)
-        assert "--restart begins the run again" in told
+        assert "--restart starts the run again" in told
         assert len(told.splitlines()) == 1
         assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
     with pytest.raises(DamagedFileError):
@@ -75,7 +75,7 @@ def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monke
     RunDirectory(path).metrics.write_text("")
     assert run_command_line(["resume", str(path), "--quiet"]) == 2
     told = capsys.readouterr().err
-    assert "metrics.jsonl is shorter than its checkpoint says; --restart begins the run again" in told
+    assert "metrics.jsonl is shorter than its checkpoint says; --restart starts the run again" in told
 
 
 @pytest.mark.parametrize("content", ["", '{"status": "fini', "[]"])
@@ -89,7 +89,7 @@ def test_a_damaged_summary_is_no_dead_end(path, capsys, content):
         assert attempt() == 2
         told = capsys.readouterr().err
         assert "summary.json" in told
-        assert "--restart begins the run again" in told
+        assert "--restart starts the run again" in told
         assert attempt("--restart") == 0
         assert results(path) == found
 

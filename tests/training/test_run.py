@@ -248,7 +248,7 @@ def test_a_run_that_was_begun_and_has_no_checkpoint_is_begun_again_only_when_ask
     folder = RunDirectory(tmp_path / "begun")
     folder.summary.unlink()
     folder.metrics.write_text('{"kind": "episode"}\n{"half')
-    with pytest.raises(UsageError, match="--restart begins it again"):
+    with pytest.raises(UsageError, match="--restart starts it again"):
         run(config(), folder.path)
     run(config(), folder.path, restart=True)
     assert folder.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()

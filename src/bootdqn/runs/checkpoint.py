@@ -144,11 +144,11 @@ class Checkpoints:
                 problems.append(f"{folder.name} is damaged ({error})")
                 continue
             for problem in problems:
-                warn(f"CHECKPOINT {problem}; going on from {folder.name}")
+                warn(f"CHECKPOINT {problem}; resuming from {folder.name}")
             self._remember(loaded)
             return loaded
         raise DamagedFileError(
-            f"no checkpoint in {self._path} can be used: {'; '.join(problems)}. --restart begins the run again"
+            f"no checkpoint in {self._path} can be used: {'; '.join(problems)}. --restart starts the run again"
         )
 
     def load_segments(self, loaded: LoadedCheckpoint, replay: ReplayBuffer) -> None:

@@ -279,7 +279,7 @@ def _read_finished_summary(folder: RunDirectory) -> dict[str, Any] | None:
         if lacking := ", ".join(sorted({"steps", "episodes", "seconds"} - summary.keys())):
             raise DamagedFileError(f"{folder.summary} lacks {lacking}")
     except DamagedFileError as error:
-        raise DamagedFileError(f"{error}; --restart begins the run again") from error
+        raise DamagedFileError(f"{error}; --restart starts the run again") from error
     return summary
 
 
@@ -319,7 +319,7 @@ def _find_checkpoint(
     if checkpoints.exist():
         return checkpoints.load(lambda line: warn(f"{folder.path}: {line}"))
     if is_present(folder.metrics) and folder.metrics.stat().st_size:
-        raise UsageError(f"{folder.path} was begun but has no checkpoint to go on from; --restart begins it again")
+        raise UsageError(f"{folder.path} was begun but has no checkpoint to go on from; --restart starts it again")
     return None
 
 
