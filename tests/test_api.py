@@ -85,7 +85,7 @@ def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(user_code
     with pytest.raises(ValueError, match=r"Mine is not known yet: write @bootdqn.register_strategy above it"):
         bootdqn.train({"environment": "deep-sea", "strategy": mine()}, "nowhere")
     for wrong in (mine, 3, None):
-        with pytest.raises(ValueError, match="strategy must be of type str"):
+        with pytest.raises(ValueError, match="--strategy must be a text"):
             bootdqn.train({"environment": "deep-sea", "strategy": wrong}, "nowhere")
 
 

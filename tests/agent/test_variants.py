@@ -136,9 +136,9 @@ def test_bf16_takes_its_prior_along_and_keeps_it_out_of_the_optimiser():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"target_rate": 0.0}, "--target-rate must be in"),
-        ({"target_rate": 1.1}, "--target-rate must be in"),
-        ({"target_rate": float("nan")}, "--target-rate must be in"),
+        ({"target_rate": 0.0}, "--target-rate must be above 0 and at most 1"),
+        ({"target_rate": 1.1}, "--target-rate must be above 0 and at most 1"),
+        ({"target_rate": float("nan")}, "--target-rate must be finite"),
         ({"target_rate": 0.5, "precision": "bf16"}, "--target-rate below 1 needs --precision fp32"),
     ],
 )
@@ -147,7 +147,7 @@ def test_settings_that_make_no_sense_are_refused(setting, message):
         LearnerConfig(**setting)
 
 
-@pytest.mark.parametrize("scale", [-1.0, float("nan"), float("inf")])
-def test_a_prior_scale_that_makes_no_sense_is_refused(scale):
-    with pytest.raises(ValueError, match="--prior-scale must be finite"):
+@pytest.mark.parametrize(("scale", "bound"), [(-1.0, "at least 0"), (float("nan"), "finite"), (float("inf"), "finite")])
+def test_a_prior_scale_that_makes_no_sense_is_refused(scale, bound):
+    with pytest.raises(ValueError, match=f"--prior-scale must be {bound}"):
         NetworkConfig(prior_scale=scale)

@@ -12,7 +12,7 @@ import pytest
 from bootdqn.cli.arguments import CommandParser, closest_flag, field_docs, parse_command
 from bootdqn.cli.main import parse
 from bootdqn.common.errors import UsageError
-from bootdqn.config.fields import Flag
+from bootdqn.common.fields import Flag
 
 
 @dataclass(frozen=True)

@@ -4,41 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.common.text import did_you_mean, format_count, format_number, format_value_as_text, read_value
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("3", 3),
-        ("1e-3", 0.001),
-        ("[0, 1]", [0, 1]),
-        ("true", True),
-        ("None", None),
-        ("8x8", "8x8"),
-        ("1\nx = 2", "1\nx = 2"),
-    ],
-)
-def test_a_value_is_what_it_means_or_else_its_text(text, value):
-    assert read_value(text) == value
-
-
-PRINTABLE = st.text(st.characters(exclude_categories=["C"]))
-NUMBERS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
-
-
-@given(
-    st.none() | PRINTABLE | NUMBERS | st.lists(PRINTABLE | NUMBERS, max_size=3) | st.sampled_from(["none", "1", "tru"])
-)
-def test_what_is_written_is_read_as_the_same(value):
-    read = read_value(format_value_as_text(value))
-    assert (type(read), read) == (type(value), value)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": 1}, [None], object(), 1j])
-def test_what_no_text_means_is_refused(value):
-    with pytest.raises(ValueError, match="cannot be written as text"):
-        format_value_as_text(value)
+from bootdqn.common.text import did_you_mean, format_count, format_number
 
 
 @pytest.mark.parametrize(

@@ -236,12 +236,12 @@ def test_beta_rises_to_one():
     ("settings_", "message"),
     [
         ({"replay": "prioritised"}, "--replay must be one of uniform, prioritized"),
-        ({"replay": "prioritized", "alpha": -0.1}, "--alpha must be in"),
-        ({"replay": "prioritized", "beta": 1.1}, "--beta must be in"),
+        ({"replay": "prioritized", "alpha": -0.1}, "--alpha must be between 0 and 1"),
+        ({"replay": "prioritized", "beta": 1.1}, "--beta must be between 0 and 1"),
         ({"replay": "prioritized", "beta_steps": 0}, "--beta-steps must be at least 1"),
-        ({"alpha": 0.5}, "belong to --replay prioritized"),
-        ({"beta": 0.5}, "belong to --replay prioritized"),
-        ({"beta_steps": 5}, "belong to --replay prioritized"),
+        ({"alpha": 0.5}, "need --replay prioritized"),
+        ({"beta": 0.5}, "need --replay prioritized"),
+        ({"beta_steps": 5}, "need --replay prioritized"),
     ],
 )
 def test_flags_that_make_no_sense_are_refused(settings_, message):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bootdqn.common.text import MOST_IN_A_FIGURE
+from bootdqn.common.text import MAX_LABEL
 from bootdqn.report.report import write_report
 from bootdqn.runs.directory import find_runs
 from reference.run_directories import DEFAULTS, write_atari, write_deep_sea, write_gym
@@ -60,7 +60,7 @@ def test_names_are_drawn_letter_by_letter(tmp_path):
     write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
     figures = tmp_path / "out_files/figures"
     assert (figures / "gym-frac.svg").read_text().count(f">{formula}</text>") == 2, "the title and the legend"
-    assert f">{long[: MOST_IN_A_FIGURE - 1]}…</text>" in (figures / f"gym-{long[:80]}.svg").read_text()
+    assert f">{long[: MAX_LABEL - 1]}…</text>" in (figures / f"gym-{long[:80]}.svg").read_text()
     assert ">{ (&gt;400000000})</text>" in (figures / "deep-sea-regret.svg").read_text()
     assert "All of these runs: {0.nothing}={}." in (tmp_path / "out.html").read_text()
     drawn = (figures / "atari-scores.svg").read_text()

@@ -348,7 +348,7 @@ def test_a_mistake_in_a_file_is_named(tmp_path, content, message):
     [
         ("max_episodes", "is not of the form key=value"),
         ("max_episode=3", "did you mean 'max_episodes'?"),
-        ("size=ten", "size must be of type int, got 'ten'"),
+        ("size=ten", "--size must be a whole number, got 'ten'"),
         ("size=[]", "must be a list of values"),
     ],
 )

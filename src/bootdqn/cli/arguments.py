@@ -5,6 +5,7 @@ import ast
 import difflib
 import inspect
 import itertools
+import math
 import re
 import shutil
 import textwrap
@@ -15,8 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import parse_as
-from bootdqn.config.fields import Flag
+from bootdqn.common.fields import Flag, Range, constraints_of, flag_of, item_kind, parse_as
 
 METAVARS = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH", type(None): "None"}
 NEGATIVE_NUMBER = re.compile(r"-\.?\d.*")
@@ -28,24 +28,27 @@ class Argument:
 
     field: str
     kind: Any
+    """Type, with its annotations."""
     default: Any
     """MISSING where there is none."""
     help: str
-    flag: Flag
     required: bool = False
     """Whether it has to be given although it has a default."""
 
     @property
+    def flag(self) -> Flag:
+        """How it is given, where its name and type do not determine it."""
+        return flag_of(self.kind)
+
+    @property
     def name(self) -> str:
         """Name of the flag, or of the value where it is positional."""
-        if self.flag.positional:
-            return self.flag.metavar or self.field.upper()
-        return f"--{self.flag.name or self.field.replace('_', '-')}"
+        return self.flag.name_for(self.field)
 
     @property
     def is_tuple(self) -> bool:
         """Whether it takes any number of values."""
-        return get_origin(self.kind) is tuple
+        return item_kind(self.kind) is not None
 
     @property
     def is_switch(self) -> bool:
@@ -54,15 +57,13 @@ class Argument:
 
     def add_to(self, group: Any) -> list[str]:
         """Add it to a group of a parser, and return its flags. A flag that is not given stays out of the namespace."""
-        one = get_args(self.kind)[0] if self.is_tuple else self.kind
         options: dict[str, Any] = {"help": self._help_text()}
         if not self.flag.positional:
             options |= {"dest": self.field, "default": argparse.SUPPRESS}
         if self.is_switch:
             options["action"] = argparse.BooleanOptionalAction
         else:
-            options["type"] = partial(_parse_values if self.is_tuple else _parse_value, one)
-            options["metavar"] = self.flag.metavar or (self.name if self.flag.positional else _metavar(one))
+            options["metavar"] = self.flag.metavar or (self.name if self.flag.positional else _metavar(self.kind))
         if self.flag.repeated:
             options["action"] = "append"
         elif self.is_tuple:
@@ -71,13 +72,25 @@ class Argument:
             options["nargs"] = "?"  # one that is missing is reported by `CommandParser`
         return list(group.add_argument(self.field if self.flag.positional else self.name, **options).option_strings)
 
+    def parse(self, given: Any) -> Any:
+        """Return the value that the words `given` stand for: one, a list of them, or what a switch is set to.
+
+        Raises:
+            ValueError: They stand for none.
+        """
+        if self.is_tuple:
+            return tuple(itertools.chain.from_iterable(parse_as(self.kind, word) for word in given))
+        return given if self.is_switch else parse_as(self.kind, given)
+
     def _help_text(self) -> str:
         default = " ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        notes = [str(one) for one in constraints_of(self.kind) if isinstance(one, Range) and one.le < math.inf]
         if self.required or default is MISSING:
-            note = " (required)"
-        else:
-            note = "" if default in (None, "") else f" (default: {default})"
-        return f"{self.help}{note}".replace("%", "%%")
+            notes.append("required")
+        elif default not in (None, ""):
+            notes.append(f"default: {default}")
+        text = f"{self.help} ({'; '.join(notes)})" if notes else self.help
+        return text.replace("%", "%%")
 
 
 class CommandParser:
@@ -147,11 +160,15 @@ class CommandParser:
             self._refuse(f"{name} {error.message}")
         if stray:
             self._refuse(f"unexpected argument {stray[0]!r}", closest=stray[0])
-        given = {
-            name: tuple(itertools.chain.from_iterable(value)) if self._arguments[name].is_tuple else value
-            for name, value in vars(namespace).items()
-            if not (self._arguments[name].flag.positional and value in (None, []))
-        }
+        given = {}
+        for name, value in vars(namespace).items():
+            argument = self._arguments[name]
+            if argument.flag.positional and value in (None, []):
+                continue
+            try:
+                given[name] = argument.parse(value)
+            except ValueError as error:
+                self._refuse(f"{argument.name} {error}")
         for argument in self._arguments.values():
             if argument.default is MISSING and argument.field not in given:
                 self._refuse_without(argument, self._example)
@@ -253,10 +270,7 @@ def _arguments_by_part(source: Any, heading: str = "") -> Iterator[tuple[str, li
         if is_dataclass(default):
             parts.append(default)
         else:
-            hint = hints[field.name]
-            flag = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Flag)), Flag())
-            bare = get_args(hint)[0] if hasattr(hint, "__metadata__") else hint
-            own.append(Argument(field.name, bare, default, docs.get(field.name, ""), flag))
+            own.append(Argument(field.name, hints[field.name], default, docs.get(field.name, "")))
     if own:
         yield heading, own
     for part in parts:
@@ -283,20 +297,13 @@ def _with_hyphens(word: str) -> str:
     return f"{name.replace('_', '-')}{equals}{value}" if name.startswith("--") else word
 
 
-def _parse_value(kind: Any, text: str) -> Any:
-    try:
-        return parse_as(kind, text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _parse_values(kind: Any, text: str) -> tuple[Any, ...]:
-    """Return the values in one word of a list; numbers may be separated by commas instead of spaces."""
-    parts = text.split(",") if kind in (int, float) else [text]
-    return tuple(_parse_value(kind, part) for part in parts)
-
-
 def _metavar(kind: Any) -> str:
+    """Return how the help writes a value: `INT`, `mean|sum`, `INT|log|None`."""
+    item = item_kind(kind)
+    if item is not None:
+        return _metavar(item)
+    if get_origin(kind) is Annotated:
+        return _metavar(get_args(kind)[0])
     if get_origin(kind) is Literal:
         return "|".join(get_args(kind))
     arms = sorted(get_args(kind), key=lambda arm: arm is type(None))

@@ -8,9 +8,9 @@ import numpy as np
 
 from bootdqn.cli.arguments import UserCode
 from bootdqn.common.errors import UsageError, WriteError, check_writable
+from bootdqn.common.fields import Flag
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.text import format_count, format_number
-from bootdqn.config.fields import Flag
 from bootdqn.config.train import check_play, default_settings
 from bootdqn.exploration.voting import VoteRule
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from bootdqn.cli.arguments import Repeated, UserCode
 from bootdqn.common.errors import TrainingError, UsageError
+from bootdqn.common.fields import Flag
 from bootdqn.common.text import format_count
-from bootdqn.config.fields import Flag
 from bootdqn.config.train import SavingConfig, default_settings
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots

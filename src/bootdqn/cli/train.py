@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic
 
 from bootdqn.cli.arguments import UserCode
-from bootdqn.config.fields import Flag
+from bootdqn.common.fields import Flag
 from bootdqn.config.train import EnvT, SavingConfig, TrainConfig
 
 

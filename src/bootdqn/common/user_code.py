@@ -10,11 +10,14 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.fields import Pattern, check_value
 
 _IMPORTED: dict[str, ModuleType] = {}
-_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*", re.ASCII)
+_MODULE = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+ModuleName = Annotated[str, Pattern(_MODULE, "the name of a module, as in my_environments")]
 
 
 class UserCodeNotImportedError(ValueError):
@@ -33,8 +36,7 @@ def import_environments(module: str, folder: Path | None = None) -> None:
         ValueError: `module` cannot be the name of one.
         UsageError: There is no such module, or it cannot be imported.
     """
-    if not is_module_name(module):
-        raise ValueError(f"--import must be the name of a module, as in my_environments; got {module!r}")
+    check_value("--import", ModuleName, module)
     _IMPORTED[module] = import_code(module, f"--import {module}", folder)
 
 
@@ -67,4 +69,4 @@ def import_code(module: str, asked_by: str, folder: Path | None = None) -> Modul
 
 def is_module_name(text: str) -> bool:
     """Return whether `text` could be the name of a module."""
-    return _MODULE.fullmatch(text) is not None
+    return re.fullmatch(_MODULE, text, re.ASCII) is not None

@@ -1,16 +1,15 @@
-"""The flags of the environments. `kind` is the environment's name on the command line."""
+"""Flags of the environments. `kind` is the environment's name on the command line."""
 
-import math
 import re
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
+from bootdqn.common.fields import Flag, NonNegativeInt, PositiveInt, Range, check_fields, parse_as
 from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
-from bootdqn.common.text import did_you_mean, read_value
-from bootdqn.common.user_code import UserCodeNotImportedError, imported_environments, is_module_name
-from bootdqn.config.fields import Flag
+from bootdqn.common.text import did_you_mean
+from bootdqn.common.user_code import ModuleName, UserCodeNotImportedError, imported_environments
 
-MAX_SIZE = 1000
+Seed = Annotated[int, Range(ge=0, le=2**32 - 1)]
 
 
 @dataclass(frozen=True)
@@ -24,22 +23,22 @@ class DeepSeaConfig:
     frames_per_step: ClassVar[int] = 1
     frame_stack: ClassVar[int] = 1
     clip_rewards: ClassVar[bool] = False
-    size: int = 10
+    size: Annotated[int, Range(ge=1, le=1000)] = 10
     """N, the side of the grid and the length of an episode."""
-    max_episodes: int = 100_000
+    max_episodes: PositiveInt = 100_000
     """Stop after this many episodes, solved or not."""
     stop_when_solved: bool = True
     """Stop once both readings of "solved" hold."""
-    eval_every_steps: int | None = None
+    eval_every_steps: PositiveInt | None = None
     """Environment steps from one evaluation to the next (None: no evaluation)."""
     deterministic: bool = True
     """Turn off for the windy version: a move right may fail, and the last rewards are noisy."""
     randomize_actions: bool = True
-    """Draw for each cell which action means right."""
-    mapping_seed: int | None = None
-    """Seed of that draw (None: the run's seed; there is none without a draw)."""
+    """Sample for each cell which action means right."""
+    mapping_seed: Seed | None = None
+    """Seed of --randomize-actions (None: the run's seed)."""
     unscaled_move_cost: float = 0.01
-    """What N moves to the right cost together."""
+    """Cost of N moves to the right together."""
 
     @property
     def label(self) -> str:
@@ -72,17 +71,9 @@ class DeepSeaConfig:
         return self.size
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size <= MAX_SIZE:
-            raise ValueError(f"--size must be in 1..{MAX_SIZE}, got {self.size}")
-        for field in ("max_episodes", "eval_every_steps"):
-            if getattr(self, field) is not None and getattr(self, field) < 1:
-                raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
-        if not math.isfinite(self.unscaled_move_cost):
-            raise ValueError(f"--unscaled-move-cost must be finite, got {self.unscaled_move_cost}")
-        if self.mapping_seed is not None and not 0 <= self.mapping_seed < 2**32:
-            raise ValueError(f"--mapping-seed must be in 0..4294967295, got {self.mapping_seed}")
+        check_fields(self)
         if self.mapping_seed is not None and not self.randomize_actions:
-            raise ValueError("--mapping-seed is the seed of a draw: it needs --randomize-actions")
+            raise ValueError("--mapping-seed needs --randomize-actions")
 
 
 GAMES = tuple(
@@ -113,44 +104,34 @@ class AtariConfig:
     default_target_every: ClassVar[None] = None
     game: str = "Gravitar"
     """The game: "Private Eye", private_eye, PrivateEye and ALE/PrivateEye-v5 are the same one."""
-    frame_skip: int = 4
+    frame_skip: PositiveInt = 4
     """Frames of the emulator that one action lasts."""
-    sticky: float = 0.0
+    sticky: Annotated[float, Range(ge=0, lt=1)] = 0.0
     """Probability, at every frame, that the emulator repeats the action before (0.25 in Gymnasium's v5 ids)."""
-    noop_max: int = 30
-    """An episode begins with 1 to this many frames of doing nothing (0: none)."""
+    noop_max: NonNegativeInt = 30
+    """An episode starts with 1 to this many frames of doing nothing (0: none)."""
     full_action_space: bool = False
     """Offer all 18 actions, also those that do nothing new in this game."""
     terminal_on_life_loss: bool = False
     """Losing a life ends the episode and the game, while training; evaluation always plays whole games."""
     max_episode_frames: int = 108_000
     """Cut an episode (truncated, not terminated) before it has more frames than this, the first no-ops included."""
-    screen_size: int = 84
+    screen_size: Annotated[int, Range(ge=SMALLEST_SCREEN)] = 84
     """Width and height that the greyscale screen is scaled to."""
-    frame_stack: int = 4
-    """How many screens, one a step, an observation holds; the first of an episode fills the gap at its beginning."""
+    frame_stack: Annotated[int, Range(ge=1, le=LARGEST_STACK)] = 4
+    """Screens, one per step, in an observation; the first of an episode is repeated until there are enough."""
     max_over_frames: bool = True
     """Take the brighter pixel of an action's last two frames, since many games draw their objects in turns."""
     clip_rewards: bool = True
     """Learn from the sign of a reward only; the scores reported are never clipped."""
-    total_frames: int = 200_000_000
+    total_frames: PositiveInt = 200_000_000
     """Stop after this many frames of the emulator."""
-    eval_every_frames: int | None = 1_000_000
+    eval_every_frames: PositiveInt | None = 1_000_000
     """Frames from one evaluation to the next (None: no evaluation)."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         object.__setattr__(self, "game", canonical_game(self.game))
-        if not 0 <= self.sticky < 1:
-            raise ValueError(f"--sticky must be in [0, 1), got {self.sticky}")
-        if self.noop_max < 0:
-            raise ValueError(f"--noop-max must be at least 0, got {self.noop_max}")
-        for field in ("frame_skip", "screen_size", "total_frames", "eval_every_frames"):
-            if getattr(self, field) is not None and getattr(self, field) < 1:
-                raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
-        if self.screen_size < SMALLEST_SCREEN:
-            raise ValueError(f"--screen-size must be at least {SMALLEST_SCREEN}, got {self.screen_size}")
-        if not 1 <= self.frame_stack <= LARGEST_STACK:
-            raise ValueError(f"--frame-stack must be in 1..{LARGEST_STACK}, got {self.frame_stack}")
         shortest = self.noop_max + self.frame_skip
         if self.max_episode_frames < shortest:
             raise ValueError(
@@ -215,25 +196,22 @@ class GymConfig:
     """The environment's registered name."""
     env_options: tuple[str, ...] = ()
     """Options of the environment, as in is_slippery=false map_name=8x8."""
-    imports: Annotated[tuple[str, ...], Flag(name="import", repeated=True)] = ()
+    imports: Annotated[tuple[ModuleName, ...], Flag(name="import", repeated=True)] = ()
     """Import a module of your own that registers environments."""
-    total_steps: int = 100_000
+    total_steps: PositiveInt = 100_000
     """Stop after this many environment steps."""
-    eval_every_steps: int | None = 10_000
+    eval_every_steps: PositiveInt | None = 10_000
     """Environment steps from one evaluation to the next (None: no evaluation)."""
     clip_rewards: bool = False
     """Learn from the sign of the rewards only."""
 
     def __post_init__(self) -> None:
-        self._refuse_what_was_not_imported()
-        _ = self.options
-        for field in ("total_steps", "eval_every_steps"):
-            if getattr(self, field) is not None and getattr(self, field) < 1:
-                raise ValueError(f"--{field.replace('_', '-')} must be at least 1, got {getattr(self, field)}")
+        check_fields(self)
+        self._check_imports()
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `env_options` says, by name."""
+        """Values of `env_options` by name."""
         options = {}
         for text in self.env_options:
             name, equals, value = text.partition("=")
@@ -243,14 +221,11 @@ class GymConfig:
                 raise ValueError(f"--env-options has {name} twice")
             if name in ("render_mode", "id"):
                 raise ValueError(f"--env-options cannot set {name}; it is chosen by the command")
-            options[name] = read_value(value)
+            options[name] = parse_as(Any, value)
         return options
 
-    def _refuse_what_was_not_imported(self) -> None:
+    def _check_imports(self) -> None:
         """Raise a ValueError where Gymnasium would import a module, or this run needs one, that no flag asked for."""
-        for module in self.imports:
-            if not is_module_name(module):
-                raise ValueError(f"--import must be the name of a module, as in my_environments; got {module!r}")
         known = imported_environments()
         if missing := [f"--import {module}" for module in self.imports if module not in known]:
             raise UserCodeNotImportedError(*missing)

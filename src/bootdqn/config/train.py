@@ -4,91 +4,71 @@ Field names are unique over all parts, so a configuration is also one flat mappi
 keys are the flags of the command line, and it is what a sweep varies.
 """
 
-import contextlib
 import difflib
-import re
-import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from bootdqn.common.text import did_you_mean, format_value_as_text
+from bootdqn.common.fields import NonNegativeInt, Pattern, PositiveInt, Range, check_fields, check_value, format_literal
+from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
-from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
+from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, Seed
 from bootdqn.exploration.voting import VoteRule
 
 EnvT = TypeVar("EnvT", bound=EnvConfig)
-MAX_THREADS = 1024
 
 
 @dataclass(frozen=True)
 class RunConfig:
     """Seed, device and records."""
 
-    seed: int = 0
+    seed: Seed = 0
     """Seed of every random stream of the run."""
-    device: str = "cpu"
-    """Where the networks live: cpu, cuda, cuda:1, ..."""
-    num_envs: int = 1
+    device: Annotated[str, Pattern(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:INDEX")] = "cpu"
+    """Device of the networks: cpu, cuda, cuda:1, ..."""
+    num_envs: PositiveInt = 1
     """Environments played side by side, each with its own active head; the updates count all their steps."""
-    threads: int = 1
+    threads: Annotated[int, Range(ge=1, le=1024)] = 1
     """Threads of PyTorch and BLAS; part of the configuration because they change the rounding."""
-    log_every: int = 1000
+    log_every: PositiveInt = 1000
     """Updates from one `update` record to the next; the first come earlier, after 10, 20, ..., 100, 200, ..."""
-    snapshot_every: int | Literal["log"] | None = None
+    snapshot_every: PositiveInt | Literal["log"] | None = None
     """Keep the networks after every so many steps, or after 100, 200, 400, 800, ... (log), to look at them later."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"--seed must be in 0..4294967295, got {self.seed}")
-        if not 1 <= self.threads <= MAX_THREADS:
-            raise ValueError(f"--threads must be in 1..{MAX_THREADS}, got {self.threads}")
-        for name in ("num_envs", "log_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
-        if isinstance(self.snapshot_every, int) and self.snapshot_every < 1:
-            raise ValueError(f"--snapshot-every must be at least 1 or log, got {self.snapshot_every}")
-        if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
-            raise ValueError(f"--device must be cpu, cuda or cuda:INDEX, got {self.device!r}")
+        check_fields(self)
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
     """Evaluation by the vote of the heads, on an environment of its own; the environment's flags say how often."""
 
-    eval_episodes: int = 10
+    eval_episodes: PositiveInt = 10
     """The most episodes of one evaluation."""
-    eval_max_steps: int = 500_000
+    eval_max_steps: PositiveInt = 500_000
     """The most steps of one evaluation."""
     vote: VoteRule = "plurality"
     """How the heads vote."""
 
     def __post_init__(self) -> None:
-        for name in ("eval_episodes", "eval_max_steps"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        check_fields(self)
 
 
 @dataclass(frozen=True)
 class SavingConfig:
-    """When to save what a stopped run goes on from. Not part of a run's configuration: it changes no number."""
+    """When to save checkpoints. Not part of a run's configuration: it changes no number."""
 
-    checkpoint_every_minutes: float | None = None
+    checkpoint_every_minutes: Annotated[float, Range(gt=0)] | None = None
     """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
-    checkpoint_every_steps: int | None = None
+    checkpoint_every_steps: PositiveInt | None = None
     """Also one after every so many environment steps, of all environments together."""
     keep_checkpoint: bool | None = None
-    """Keep the last one of a finished run, so that resume --budget, or a sweep, can take it further; a run remembers
-    this (None: as it was begun; a new run does not keep it)."""
+    """Keep the last checkpoint of a finished run, so that resume --budget, or a sweep, can train it for longer; a run
+    remembers this (None: as it was started; a new run does not keep it)."""
 
     def __post_init__(self) -> None:
-        minutes, steps = self.checkpoint_every_minutes, self.checkpoint_every_steps
-        if minutes is not None and not 0 < minutes < float("inf"):
-            raise ValueError(f"--checkpoint-every-minutes must be positive, got {minutes}")
-        if steps is not None and steps < 1:
-            raise ValueError(f"--checkpoint-every-steps must be at least 1, got {steps}")
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -194,15 +174,10 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
     default = DEFAULTS[_kind_of(flat)]
     remaining = {key: value for key, value in flat.items() if key != "environment"}
     if isinstance(options := remaining.get("env_options"), Mapping):
-        remaining["env_options"] = [f"{name}={format_value_as_text(value)}" for name, value in options.items()]
+        remaining["env_options"] = [f"{name}={format_literal(value)}" for name, value in options.items()]
     parts, missing = {}, list[str]()
     for part_name, part in _parts(default).items():
-        hints = get_type_hints(type(part))
-        changes = {
-            part_field.name: _as_type(part_field.name, remaining.pop(part_field.name), hints[part_field.name])
-            for part_field in fields(part)
-            if part_field.name in remaining
-        }
+        changes = {one.name: remaining.pop(one.name) for one in fields(part) if one.name in remaining}
         try:
             parts[part_name] = replace(part, **changes)
         except UserCodeNotImportedError as error:
@@ -270,12 +245,10 @@ def is_further(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
 
 
 def check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:
-    """Raise a ValueError unless these say how much to play."""
-    for name, value in (("episodes", episodes), ("max_steps", max_steps)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
+    """Raise a ValueError unless a trained agent can play for so long, from this seed."""
+    check_value("episodes", PositiveInt | None, episodes)
+    check_value("max_steps", PositiveInt | None, max_steps)
+    check_value("seed", NonNegativeInt, seed)
 
 
 def _completed(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,29 +258,3 @@ def _completed(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parts(config: TrainConfig[Any]) -> dict[str, Any]:
     return {f.name: getattr(config, f.name) for f in fields(config) if is_dataclass(getattr(config, f.name))}
-
-
-def _as_type(name: str, value: Any, kind: Any) -> Any:
-    """Return `value` as a `kind`, where JSON and TOML can write one; a ValueError otherwise."""
-    origin = get_origin(kind)
-    if origin in (types.UnionType, Union):
-        if value is None and type(None) in get_args(kind):
-            return None
-        arms = [arm for arm in get_args(kind) if arm is not type(None)]
-        for arm in arms[:-1]:
-            with contextlib.suppress(ValueError):
-                return _as_type(name, value, arm)
-        return _as_type(name, value, arms[-1])
-    if origin is Literal:
-        if value not in get_args(kind):
-            raise ValueError(f"{name} must be one of {', '.join(map(str, get_args(kind)))}; got {value!r}")
-        return value
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"{name} must be a list, got {value!r}")
-        return tuple(_as_type(name, item, get_args(kind)[0]) for item in value)
-    if kind is float and type(value) in (int, float):
-        return float(value)
-    if type(value) is kind:
-        return value
-    raise ValueError(f"{name} must be of type {kind.__name__}, got {value!r}")

@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.fields import parse_as
 from bootdqn.common.specs import Array
-from bootdqn.common.text import did_you_mean, parse_as
+from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import UserCodeNotImportedError, import_code, is_module_name
 from bootdqn.exploration.strategies import STRATEGIES, Strategy
 

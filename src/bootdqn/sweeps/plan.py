@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.fields import parse_as
 from bootdqn.common.files import read_regular
-from bootdqn.common.text import did_you_mean, read_value
+from bootdqn.common.text import did_you_mean
 from bootdqn.config.train import TrainConfig, from_flat, resolve, to_flat
 
 BUILT_IN = Path(__file__).with_name("definitions")
@@ -110,7 +111,7 @@ class Sweep:
             key, equals, text = override.partition("=")
             if not equals or not key:
                 raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
-            value = read_value(text)
+            value = parse_as(Any, text)
             if isinstance(value, str) and value.startswith("["):
                 raise UsageError(f'{override} is not a list; write words as in \'strategy=["greedy", "gain"]\'')
             for variant in variants:
