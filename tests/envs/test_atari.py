@@ -100,8 +100,10 @@ def test_the_games_are_those_that_ale_registers():
 @pytest.mark.parametrize(
     ("field", "value", "demand"),
     [
-        *[("sticky", value, "at least 0 and below 1") for value in (1.5, 1.0, -0.1, float("nan"))],
-        *[(field, 0, "at least 1") for field in ("frame_skip", "screen_size", "total_frames")],
+        *[("sticky", value, "at least 0 and below 1") for value in (1.5, 1.0, -0.1)],
+        ("sticky", float("nan"), "finite"),
+        *[(field, 0, "at least 1") for field in ("frame_skip", "total_frames")],
+        ("screen_size", 0, "at least 36"),
         *[("frame_stack", value, "between 1 and 256") for value in (0, 257)],
         ("noop_max", -1, "at least 0"),
         ("max_episode_frames", 33, "at least 34, the no-ops and one step"),
