@@ -43,7 +43,7 @@ bench:  ## compare speed with bsuite's agent, side by side (installs the bench e
 	$(MAKE) install EXTRAS=dev,bench
 	$(BIN)/python benchmarks/deepsea.py
 
-reproduction: $(STAMP)  ## write the numbers and figures of docs/reproduction.md from the runs in reproduction/results/
+reproduction: $(STAMP)  ## write the numbers and figures of the docs from the runs in reproduction/results/
 	$(BIN)/python -m reproduction.write_docs
 
 clean:  ## remove .venv and caches, keep runs

@@ -11,7 +11,7 @@ from reference.documents import ROOT, blocks
 
 DOCS = ROOT / "docs"
 PAGES = sorted(
-    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("*/README.md"))
+    {str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("*/README.md"))}
 )
 SHELL = {
     name: [

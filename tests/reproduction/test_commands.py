@@ -1,0 +1,35 @@
+"""The commands on the pages about our results are understood, and write to the directories of the committed runs."""
+
+import re
+import shlex
+
+import pytest
+
+from bootdqn.cli.main import parse
+from bootdqn.sweeps.plan import load_sweep
+from reproduction.studies import ROOT
+
+PAGES = [
+    "docs/reproduction/atari.md",
+    "docs/reproduction/deep-sea.md",
+    "docs/reproduction/deep-sea-choices.md",
+    "docs/what-helps.md",
+]
+
+
+def commands(page):
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", "")
+    lines = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)).splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("bootdqn")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_are_understood(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert commands(page)
+    for command in commands(page):
+        parsed = parse(command)
+        directories = [word for word in command if word.startswith("reproduction/results/")]
+        assert [one for one in directories if (ROOT / one).is_dir()] == directories != []
+        if command[0] == "sweep":
+            assert load_sweep(parsed.name).with_overrides(parsed.overrides).runs()
