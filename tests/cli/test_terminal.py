@@ -11,7 +11,7 @@ import pytest
 
 from bootdqn.cli.main import COMMANDS
 from reference.malformed import MALFORMED, contents, make_directories
-from reference.terminal import Terminal, run_in_child
+from reference.terminal import Terminals, run_in_child
 
 WIDTHS = (30, 80, 200)
 COLOURS = ({}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"})
@@ -32,18 +32,18 @@ TYPICAL = [
 
 
 @pytest.fixture(scope="module")
-def terminal():
-    started = Terminal()
+def terminals():
+    started = Terminals()
     yield started
     started.close()
 
 
 @pytest.mark.parametrize(("line", "hint"), MALFORMED.items(), ids=MALFORMED)
-def test_a_mistake_is_answered_in_a_line_or_two_in_every_terminal(terminal, tmp_path, line, hint):
+def test_a_mistake_is_answered_in_a_line_or_two_in_every_terminal(terminals, tmp_path, line, hint):
     make_directories(tmp_path)
     before = contents(tmp_path)
-    for how in TERMINALS:
-        code, screen = terminal.run(shlex.split(line), directory=tmp_path, **how)
+    answers = terminals.run(shlex.split(line), TERMINALS, tmp_path)
+    for how, (code, screen) in zip(TERMINALS, answers, strict=True):
         assert code == 2, screen
         assert screen.startswith("bootdqn: "), screen
         assert hint in screen
@@ -55,9 +55,9 @@ def test_a_mistake_is_answered_in_a_line_or_two_in_every_terminal(terminal, tmp_
 
 
 @pytest.mark.parametrize("command", HELP)
-def test_help_is_readable_in_every_terminal_and_has_no_colour_where_none_is_wanted(terminal, tmp_path, command):
-    for how in TERMINALS:
-        code, screen = terminal.run([*command.split(), "--help"], directory=tmp_path, **how)
+def test_help_is_readable_in_every_terminal_and_has_no_colour_where_none_is_wanted(terminals, tmp_path, command):
+    answers = terminals.run([*command.split(), "--help"], TERMINALS, tmp_path)
+    for how, (code, screen) in zip(TERMINALS, answers, strict=True):
         assert code == 0
         assert screen.startswith("usage: bootdqn")
         if "NO_COLOR" in how["environment"] or how["environment"]["TERM"] == "dumb":
@@ -73,8 +73,8 @@ def test_a_mistake_typed_in_a_fresh_process_gets_the_same_answer(tmp_path, line)
     def execute():
         os.execv(sys.executable, [sys.executable, "-m", "bootdqn", *shlex.split(line)])
 
-    how = {"columns": 80, "environment": {"TERM": "xterm-256color"}, "directory": tmp_path}
-    code, screen = run_in_child(execute, **how)
+    how = {"columns": 80, "environment": {"TERM": "xterm-256color"}}
+    ((code, screen),) = run_in_child(execute, [how], tmp_path)
     piped = subprocess.run(
         [sys.executable, "-m", "bootdqn", *shlex.split(line)], capture_output=True, text=True, cwd=tmp_path, check=False
     )
