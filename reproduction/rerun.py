@@ -1,11 +1,11 @@
-"""Makes the shortest of the DeepSea runs in `results/` again, and says whether they end as they did.
+"""Repeat the shortest committed DeepSea runs, and compare their summaries.
 
-    python -m reproduction.rerun                 the 30 shortest of reproduction/results/deep-sea
-    python -m reproduction.rerun deep-sea-frontier 10
+    python -m reproduction.rerun                        the 30 shortest of reproduction/results/deep-sea
+    python -m reproduction.rerun deep-sea-frontier 10   the 10 shortest of another study
 
-Which version of the code made a run is not kept here. This tells whether today's gives the same numbers where you are.
-They were made with AVX2 instructions, and with others sums are rounded differently (docs/reliability.md), so OpenBLAS
-is asked for these unless OPENBLAS_CORETYPE says otherwise.
+The version of the code that made a run is not recorded; this checks that today's code gives the same numbers on your
+machine. The runs used AVX2 instructions, and others round sums differently (docs/reliability.md), so OpenBLAS uses AVX2
+here unless OPENBLAS_CORETYPE is set.
 """
 
 import json
@@ -14,38 +14,43 @@ import platform
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__" and platform.machine() == "x86_64":
-    os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")  # it is read once, when NumPy and SciPy are first imported
+    os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")  # read once, when NumPy and SciPy are first imported
 
 from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
 
 RESULTS = Path(__file__).parent / "results"
-COMPARED = ("episodes", "steps", "solved_at", "solved_at_strict")
+COMPARED_KEYS = ("episodes", "steps", "solved_at", "solved_at_strict")
 
 
-def shortest(folder: Path, number: int) -> list[RunDirectory]:
-    """Return the finished runs below `folder` that took the fewest steps."""
-    runs = [RunDirectory(path.parent) for path in sorted(folder.rglob("summary.json"))]
-    return sorted(runs, key=lambda one: json.loads(one.summary.read_text(encoding="utf-8"))["steps"])[:number]
+def shortest_runs(study: Path, number: int) -> list[RunDirectory]:
+    """Return the finished runs of a study that took the fewest steps."""
+    runs = [RunDirectory(path.parent) for path in sorted(study.rglob("summary.json"))]
+    return sorted(runs, key=lambda one: _summary(one)["steps"])[:number]
 
 
-def main(folder: str = "deep-sea", number: str = "30") -> int:
-    """Make them again, one after the other."""
-    runs = shortest(RESULTS / folder, int(number))
-    same = 0
-    for one in runs:
-        then = json.loads(one.summary.read_text(encoding="utf-8"))
+def _summary(run_dir: RunDirectory) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads(run_dir.summary.read_text(encoding="utf-8"))
+    return summary
+
+
+def main(study: str = "deep-sea", number: str = "30") -> int:
+    """Repeat the runs one after the other; return 1 if any summary differs."""
+    runs = shortest_runs(RESULTS / study, int(number))
+    equal = 0
+    for committed in runs:
+        before = _summary(committed)
         with tempfile.TemporaryDirectory() as scratch:
-            now = run(from_flat(one.read_config()), Path(scratch) / "run").summary
-        different = {key: (then[key], now[key]) for key in COMPARED if then[key] != now[key]}
-        same += not different
-        told = ", ".join(f"{key} {before} then, {after} now" for key, (before, after) in different.items())
-        print(f"{one.path.relative_to(RESULTS)}: {told or 'the same'}", flush=True)
-    print(f"{same} of {len(runs)} ended as they did")
-    return 0 if same == len(runs) else 1
+            now = run(from_flat(committed.read_config()), Path(scratch) / "run").summary
+        differences = [f"{key} was {before[key]}, now {now[key]}" for key in COMPARED_KEYS if before[key] != now[key]]
+        equal += not differences
+        print(f"{committed.path.relative_to(RESULTS)}: {', '.join(differences) or 'equal'}", flush=True)
+    print(f"{equal} of {len(runs)} runs are equal")
+    return 0 if equal == len(runs) else 1
 
 
 if __name__ == "__main__":
