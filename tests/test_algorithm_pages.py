@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bootdqn.cli.evaluate import EvaluateCommand
 from bootdqn.cli.main import parse, run_command_line
-from bootdqn.cli.results import Evaluate
-from bootdqn.cli.train import Train, TrainingOptions
+from bootdqn.cli.train import TrainCommand, TrainingOptions
 from bootdqn.config.train import SavingConfig, default_settings
 from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Vote
@@ -26,7 +26,9 @@ FOLDER = ROOT / "docs/algorithms"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
 INDEX, METRICS = PAGES["README.md"], PAGES["metrics.md"]
 DEFAULTS = default_settings()
-OPTIONS = {field.name for part in (TrainingOptions, SavingConfig, Train, Evaluate) for field in fields(part)}
+OPTIONS = {
+    field.name for part in (TrainingOptions, SavingConfig, TrainCommand, EvaluateCommand) for field in fields(part)
+}
 
 
 def rows(text):

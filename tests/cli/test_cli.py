@@ -180,7 +180,7 @@ def test_the_demo_has_its_report_even_if_the_inspector_fails(tmp_path, capsys, m
     arguments = ["demo", "--out", str(tmp_path), "--sizes", "6", "--num-seeds", "1", "--max-episodes", "30"]
     assert run_command_line([*arguments, "--strategies", "greedy", "--workers", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "There is no inspector's page: the strategy raised ZeroDivisionError: boom" in printed
+    assert "The inspector's page was not written: the strategy raised ZeroDivisionError: boom" in printed
     assert printed.endswith(f"Open {tmp_path / 'report.html'} in a browser.\n")
     assert (tmp_path / "report.html").exists()
 

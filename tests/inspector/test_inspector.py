@@ -131,7 +131,7 @@ def test_one_step_becomes_the_papers_figure(deep_sea, game, tmp_path, suffix):
         (["RUN", "--figure", "x.png", "--step", "99"], "--step must be in 0..5"),
         (["RUN", "--out", "x.pdf"], "must be an .html file"),
         (["RUN", "--out", "x.html", "--figure", "x.png"], "leave out --out, or --figure"),
-        (["RUN", "--step", "3"], "--step is which step --figure draws"),
+        (["RUN", "--step", "3"], "--step needs --figure"),
         (["RUN", "--weights", "²"], "no such file, and no snapshot after that step"),
     ],
 )

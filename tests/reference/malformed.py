@@ -68,7 +68,7 @@ MALFORMED = {
     "report": "report needs DIR, as in bootdqn report runs/deepsea",
     "sweep": "sweep needs NAME, as in bootdqn sweep paper-deepsea",
     "demo --out": "--out expected one argument",
-    "demo --strategies": "--strategies and --sizes must name at least one each",
+    "demo --strategies": "--strategies and --sizes must have at least one value each",
     "demo now": "unexpected argument 'now'; see bootdqn demo --help",
     # Values of another type
     "train deep-sea --size five": "--size must be a whole number, got 'five'; see bootdqn train deep-sea --help",
@@ -119,9 +119,9 @@ MALFORMED = {
     "train gym --total-steps 0": "--total-steps must be at least 1",
     "train gym --target-every None": "--target-every needs a number of steps",
     "resume begun --checkpoint-every-steps 0": "--checkpoint-every-steps must be at least 1",
-    "evaluate begun --max-steps 0": "max_steps must be at least 1",
-    "evaluate begun --seed -1": "seed must be at least 0",
-    "evaluate begun --episodes 0": "episodes must be at least 1",
+    "evaluate begun --max-steps 0": "--max-steps must be at least 1",
+    "evaluate begun --seed -1": "--seed must be at least 0",
+    "evaluate begun --episodes 0": "--episodes must be at least 1",
     "demo --max-episodes 0": "--max-episodes must be at least 1",
     "demo --num-seeds 0": "--num-seeds must be at least 1",
     "demo --workers 0": "--workers must be at least 1",
@@ -182,7 +182,7 @@ MALFORMED = {
     "demo --out file": "--out file is a file; choose a directory",
     "sweep paper-deepsea-smoke --out file": "--out file is a file; choose a directory",
     "sweep paper-deepsea-smoke --out file --dry-run": "--out file is a file; choose a directory",
-    "sweep paper-deepsea-smoke --gpus-per-run 0.5": "--gpus-per-run is for --ray",
+    "sweep paper-deepsea-smoke --gpus-per-run 0.5": "--gpus-per-run needs --ray",
 }
 
 

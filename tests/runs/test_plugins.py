@@ -161,7 +161,7 @@ def test_an_environment_of_ones_own_is_trained_in_and_every_flag_to_repeat_is_na
     run = str(tmp_path / "run")
     with stopping_at(40)():
         assert run_command_line([*GYM, *LAKE, *MINE, "--run-dir", run]) == 143
-    told = f"bootdqn resume {run} --strategy-from my_strategy.Mine --import my_lake goes on"
+    told = f"bootdqn resume {run} --strategy-from my_strategy.Mine --import my_lake resumes it"
     assert told in capsys.readouterr().err.splitlines()
     assert config_of(tmp_path / "run")["imports"] == ["my_lake"]
     user_code.forget()

@@ -134,6 +134,6 @@ def test_a_hangup_that_is_ignored_stays_ignored(path, monkeypatch, on_hangup, un
 def test_an_interrupted_run_says_how_to_go_on(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100, number=signal.SIGINT):
         assert train_by_command(FUSED, path) == 130
-    assert capsys.readouterr().err == f"bootdqn resume {path} goes on\n"
+    assert capsys.readouterr().err == f"bootdqn resume {path} resumes it\n"
     assert run_command_line(["resume", str(path), "--quiet"]) == 0
-    assert "goes on" not in capsys.readouterr().err
+    assert "resumes it" not in capsys.readouterr().err

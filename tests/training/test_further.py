@@ -215,7 +215,7 @@ def test_a_solved_run_with_a_larger_cap_keeps_the_checkpoint_it_was_asked_to_kee
 def test_a_stopped_run_remembers_that_it_keeps_its_checkpoint(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 60):
         assert train_by_command(FUSED, path, "--keep-checkpoint") == 143
-    assert f"bootdqn resume {path} goes on" in capsys.readouterr().err
+    assert f"bootdqn resume {path} resumes it" in capsys.readouterr().err
     assert run_command_line(["resume", str(path), "--quiet"]) == 0
     assert_good_checkpoint(path, STEPS)
 

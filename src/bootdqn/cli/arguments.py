@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.fields import Flag, Range, constraints_of, flag_of, item_kind, parse_as
+from bootdqn.common.fields import Flag, Pattern, Range, constraints_of, flag_of, item_kind, parse_as
 
 METAVARS = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH", type(None): "None"}
 NEGATIVE_NUMBER = re.compile(r"-\.?\d.*")
@@ -311,11 +311,12 @@ def _metavar(kind: Any) -> str:
 
 
 Repeated = Annotated[tuple[str, ...], Flag(repeated=True)]
+HtmlFile = Annotated[Path, Pattern(r".*[^/]\.html", "an .html file")]
 
 
 @dataclass(frozen=True)
 class UserCode:
-    """Code of your own. A file never imports any by itself: give the flags again that a run was made with."""
+    """User code. It is never imported because a file names it: repeat the flags that a run was trained with."""
 
     strategy_from: Repeated = ()
     """Import a strategy of your own, as in my_module.MyStrategy."""

@@ -11,9 +11,10 @@ from typing import Any, NoReturn, Protocol
 
 from bootdqn import __version__
 from bootdqn.cli.arguments import CommandParser, asks_for_help
-from bootdqn.cli.results import Evaluate, Inspect, Report
-from bootdqn.cli.sweep import Demo, Sweep
-from bootdqn.cli.train import Resume, Train
+from bootdqn.cli.evaluate import EvaluateCommand, InspectCommand
+from bootdqn.cli.report import ReportCommand
+from bootdqn.cli.sweep import DemoCommand, SweepCommand
+from bootdqn.cli.train import ResumeCommand, TrainCommand
 from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
 from bootdqn.common.text import did_you_mean, printable
 from bootdqn.config.train import ATARI, DEEP_SEA, GYM
@@ -48,32 +49,32 @@ class Leaf:
     @property
     def required(self) -> str | None:
         """Its setting that has to be given although it has a default: which task of the environment."""
-        return self.command.config.env.required_field if isinstance(self.command, Train) else None
+        return self.command.config.env.required_field if isinstance(self.command, TrainCommand) else None
 
 
 COMMANDS: dict[str, Any] = {
     "train": {
         "deep-sea": Leaf(
-            Train(DEEP_SEA),
+            TrainCommand(DEEP_SEA),
             "Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).",
             example="bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first",
             synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
         ),
         "atari": Leaf(
-            Train(ATARI),
+            TrainCommand(ATARI),
             "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).",
             example="bootdqn train atari --game Gravitar --strategy gain --seed 1 --total-frames 10M",
             synonyms=dict.fromkeys(_BUDGETS, "--total-frames"),
         ),
         "gym": Leaf(
-            Train(GYM),
+            TrainCommand(GYM),
             "Train one agent on any Gymnasium environment with discrete actions.",
             example="bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
             synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
         ),
     },
     "resume": Leaf(
-        Resume,
+        ResumeCommand,
         "Resume a stopped run exactly from its last checkpoint; its configuration is read from the run directory. With "
         "--budget a run is trained for longer than it was started with, also a finished one that was trained with "
         "--keep-checkpoint.",
@@ -81,14 +82,14 @@ COMMANDS: dict[str, Any] = {
         synonyms=dict.fromkeys(_BUDGETS, "--budget"),
     ),
     "evaluate": Leaf(
-        Evaluate,
+        EvaluateCommand,
         "Evaluate a run by the vote of its heads and print the returns, with the weights saved last: at a checkpoint, "
         "an evaluation or the end.",
         example="bootdqn evaluate runs/first --episodes 5 --video play.mp4",
         synonyms={"--checkpoint": "--weights"},
     ),
     "sweep": Leaf(
-        Sweep,
+        SweepCommand,
         "Train every run of an experiment, on this machine or on a Ray cluster; the same command resumes a sweep that "
         "was stopped."
         "\n\nThe paper's experiments: paper-atari, paper-diversity, paper-deepsea. Ours: deepsea-frontier, "
@@ -96,19 +97,19 @@ COMMANDS: dict[str, Any] = {
         example="bootdqn sweep paper-deepsea --out runs/deepsea 'seed=[0,1,2]' --dry-run",
     ),
     "report": Leaf(
-        Report,
+        ReportCommand,
         "Write one page with the tables and figures of all runs below some directories; for DeepSea and Atari those of "
         "the paper, ours beside theirs, for other environments learning curves and a table.",
         example="bootdqn report runs/deepsea --out report.html",
     ),
     "inspect": Leaf(
-        Inspect,
+        InspectCommand,
         "Play a trained agent and write one page that shows why it chose each action: Q, gain and EVOI, head by head.",
         example="bootdqn inspect runs/first --out inspect.html",
         synonyms={"--checkpoint": "--weights"},
     ),
     "demo": Leaf(
-        Demo(),
+        DemoCommand(),
         "Compare strategies on DeepSea by the episodes that they need to solve it; ends with a page to open.",
         example="bootdqn demo --sizes 5 10 15 --num-seeds 5",
         synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
@@ -199,7 +200,7 @@ def _parse_leaf(leaf: Leaf, program: str, words: list[str]) -> Command | None:
         return None
     given = parser.parse(words)
     strategies = _import_user_code(given)
-    if strategies and isinstance(leaf.command, Train):
+    if strategies and isinstance(leaf.command, TrainCommand):
         given.setdefault("strategy", registered_name(strategies[-1]))
     command: Command = parser.build(given)
     return command
@@ -223,4 +224,4 @@ def _overview(path: list[str], commands: dict[str, Any]) -> str:
     width = max(map(len, commands))
     listed = "\n".join(f"  {word:<{width}}  {summary(word, node)}" for word, node in commands.items())
     program = " ".join(path)
-    return f"usage: {program} COMMAND [options]\n\n{listed}\n\n{program} COMMAND --help tells more."
+    return f"usage: {program} COMMAND [options]\n\n{listed}\n\n{program} COMMAND --help shows its options."

@@ -1,4 +1,4 @@
-"""Commands that train one agent."""
+"""`bootdqn train` and `bootdqn resume`: train one agent."""
 
 import shlex
 import sys
@@ -7,26 +7,26 @@ from pathlib import Path
 from typing import Annotated, Any, Generic
 
 from bootdqn.cli.arguments import UserCode
-from bootdqn.common.fields import Flag
+from bootdqn.common.fields import Flag, PositiveInt, check_fields
 from bootdqn.config.train import EnvT, SavingConfig, TrainConfig
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How a run is made, which changes none of its numbers."""
+    """Options that change none of a run's numbers."""
 
     quiet: bool = False
     """Show no progress."""
     tensorboard: bool = False
-    """Also write TensorBoard's event files into the run folder (extra: tensorboard)."""
+    """Also write TensorBoard's event files into the run directory (extra: tensorboard)."""
     wandb: bool = False
     """Also log to Weights & Biases (extra: wandb; WANDB_MODE=offline keeps it on this machine)."""
     restart: bool = False
-    """Begin again, even if this run was begun or finished before; what it found is removed."""
+    """Start from scratch, even if this run was started or finished before; its results are removed."""
     saving: SavingConfig = field(default_factory=SavingConfig)
 
     def train(self, config: TrainConfig[Any], path: Path) -> int:
-        """Train in the folder `path`, say where the results are, and return the exit code."""
+        """Train in the run directory `path`, print where the results are, and return the exit code."""
         from bootdqn.training.display import progress_line, summary_line
         from bootdqn.training.run import run
 
@@ -43,48 +43,43 @@ class TrainingOptions:
         unsaved = "; NOT everything could be written" if outcome.exit_code == 1 else ""
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}{unsaved}")
         if outcome.summary["status"] == "interrupted":
-            print(f"{_resumption(config, path)} goes on", file=sys.stderr)
+            print(f"{_resume_command(config, path)} resumes it", file=sys.stderr)
         return outcome.exit_code
 
 
 @dataclass(frozen=True)
-class Train(Generic[EnvT]):
-    """Train one agent in one run folder."""
+class TrainCommand(Generic[EnvT]):
+    """Train one agent in one run directory."""
 
     config: TrainConfig[EnvT]
     run_dir: Path | None = None
-    """Folder of the run (None: one under runs/ named after the configuration)."""
+    """Run directory (None: one under runs/ named after the configuration)."""
     options: TrainingOptions = field(default_factory=TrainingOptions)
 
     def execute(self) -> int:
-        """Train, and say where the results are."""
+        """Train; exit code 0 if the run finished."""
         from bootdqn.training.run import default_run_dir
 
         return self.options.train(self.config, self.run_dir or default_run_dir(self.config))
 
-    def following(self, strategy: str) -> "Train[EnvT]":
-        """Return the command with another strategy to start from."""
-        return replace(self, config=replace(self.config, actor=replace(self.config.actor, strategy=strategy)))
-
 
 @dataclass(frozen=True)
-class Resume:
-    """Go on with a stopped run, or take a finished one further."""
+class ResumeCommand:
+    """Resume a stopped run, or train a finished one for longer."""
 
     run_dir: Annotated[Path, Flag(positional=True)]
-    """Folder of the run."""
-    budget: int | None = None
-    """Take it further, to so many episodes on DeepSea, frames on Atari or steps elsewhere; a finished run needs to have
-    been trained with --keep-checkpoint."""
-    own: UserCode = field(default_factory=UserCode)
+    """Run directory."""
+    budget: PositiveInt | None = None
+    """Train for longer: up to this many episodes on DeepSea, frames on Atari or steps elsewhere; a finished run must
+    have been trained with --keep-checkpoint."""
+    user_code: UserCode = field(default_factory=UserCode)
     options: TrainingOptions = field(default_factory=TrainingOptions)
 
     def __post_init__(self) -> None:
-        if self.budget is not None and self.budget < 1:
-            raise ValueError(f"--budget must be at least 1, got {self.budget}")
+        check_fields(self)
 
     def execute(self) -> int:
-        """Train on, and say where the results are."""
+        """Resume; exit code 0 if the run finished."""
         from bootdqn.runs.weights import read_run_config
 
         config = read_run_config(self.run_dir)
@@ -93,8 +88,8 @@ class Resume:
         return self.options.train(config, self.run_dir)
 
 
-def _resumption(config: TrainConfig[Any], path: Path) -> str:
-    """Return the command that goes on with a run, with every flag for code of the user's own."""
+def _resume_command(config: TrainConfig[Any], path: Path) -> str:
+    """Return the command that resumes a run, with every flag for user code."""
     words = ["bootdqn", "resume", str(path)]
     words += ["--strategy-from", config.actor.strategy_from] if config.actor.strategy_from else []
     words += [word for module in getattr(config.env, "imports", ()) for word in ("--import", module)]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from bootdqn.common.fields import NonNegativeInt, Pattern, PositiveInt, Range, check_fields, check_value, format_literal
+from bootdqn.common.fields import Pattern, PositiveInt, Range, check_fields, format_literal
 from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
@@ -242,13 +242,6 @@ def is_further(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
     """
     change = budget_change(there, here)
     return change is not None and change[1] < change[2]
-
-
-def check_play(episodes: int | None, max_steps: int | None, seed: int) -> None:
-    """Raise a ValueError unless a trained agent can play for so long, from this seed."""
-    check_value("episodes", PositiveInt | None, episodes)
-    check_value("max_steps", PositiveInt | None, max_steps)
-    check_value("seed", NonNegativeInt, seed)
 
 
 def _completed(flat: Mapping[str, Any]) -> dict[str, Any]:

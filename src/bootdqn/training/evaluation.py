@@ -11,10 +11,11 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
 from bootdqn.common.errors import TrainingError, UsageError, blamed_on, check_writable, how_to_install
+from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.common.text import format_count
-from bootdqn.config.train import TrainConfig, check_play
+from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import Environment, for_evaluation, make_environment, spec_of
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, check_rule, vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
@@ -247,7 +248,9 @@ def evaluate_saved_run(
         UsageError: There is no such run, or no such weights of it.
         TrainingError: The environment raised.
     """
-    check_play(episodes, max_steps, seed)
+    check_value("episodes", PositiveInt | None, episodes)
+    check_value("max_steps", PositiveInt | None, max_steps)
+    check_value("seed", NonNegativeInt, seed)
     if video:
         check_writable(video, "--video")
     opened = open_run(run_dir, weights, render_mode="rgb_array" if video else None)

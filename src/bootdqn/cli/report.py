@@ -1,0 +1,36 @@
+"""`bootdqn report`: one page with the tables and figures of many runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from bootdqn.cli.arguments import HtmlFile
+from bootdqn.common.errors import UsageError, WriteError
+from bootdqn.common.fields import Flag, check_fields
+from bootdqn.config.train import default_settings
+
+
+@dataclass(frozen=True)
+class ReportCommand:
+    """Report on all runs below some directories."""
+
+    directories: Annotated[tuple[Path, ...], Flag(positional=True, metavar="DIR")]
+    """Directories that hold runs, finished or not, at any depth."""
+    out: HtmlFile | None = None
+    """The page (None: report.html in the directory, or here for several); figures and tables go to a directory beside
+    it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def execute(self) -> int:
+        """Write the page and print its name."""
+        from bootdqn.report.report import write_report
+
+        out = self.out or (self.directories[0] if len(self.directories) == 1 else Path()) / "report.html"
+        try:
+            page = write_report(self.directories, out, default_settings())
+        except WriteError as error:
+            raise UsageError(f"{error}; --out FILE.html writes it elsewhere") from error
+        print(f"Open {page} in a browser; its figures and tables are in {page.with_name(f'{page.stem}_files')}.")
+        return 0
