@@ -13,24 +13,29 @@ DOCS = ROOT / "docs"
 PAGES = sorted(
     {str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("*/README.md"))}
 )
-SHELL = {
-    name: [
-        words[1:]
-        for block in blocks(DOCS / name)
-        if block.language == "sh"
-        for words in (shlex.split(line, comments=True) for line in block.text.splitlines())
-        if words[0] == "bootdqn"
-    ]
-    for name in ("atari.md", "cluster.md", "experiments.md", "gymnasium.md", "inspector.md", "report.md")
-}
+WITH_COMMANDS = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("atari", "cluster", "experiments", "gymnasium", "inspector", "reliability", "report")
+    ),
+)
+MOST_LINES = {"README.md": 90} | {page: 170 for page in PAGES if page.startswith("docs/")}
 
 
-@pytest.mark.parametrize("page", SHELL)
+def commands_of(page):
+    """Return the command lines of `bootdqn` on a page, as lists of words without the program."""
+    lines = [line for block in blocks(ROOT / page) if block.language == "sh" for line in block.text.splitlines()]
+    words = [shlex.split(line, comments=True) for line in lines]
+    return [line[1:] for line in words if line[0] in ("bootdqn", ".venv/bin/bootdqn")]
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_the_commands_of_a_page_are_understood(page, user_code):
     environments = next(b for b in blocks(DOCS / "adding-an-environment.md") if b.file == "my_environments.py")
     (user_code.folder / environments.file).write_text(environments.text)
-    assert SHELL[page]
-    for command in SHELL[page]:
+    assert commands_of(page)
+    for command in commands_of(page):
         parsed = parse(command)
         assert parsed is not None
         if command[0] == "sweep":
@@ -46,3 +51,13 @@ def test_the_links_of_a_page_lead_somewhere(page):
         assert path.exists(), target
         headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
         assert not anchor or anchor in {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", MOST_LINES)
+def test_a_page_is_short(page):
+    assert len((ROOT / page).read_text(encoding="utf-8").splitlines()) <= MOST_LINES[page]
+
+
+def test_the_first_screen_of_the_readme_links_the_example_in_one_file():
+    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:40]
+    assert any("(examples/minimal_bootdqn.py)" in line for line in first_screen)
