@@ -51,26 +51,6 @@ def test_values_are_those_of_separate_networks(kind, hidden_sizes, observation):
 @every_kind
 @both_ensembles
 @every_depth
-def test_a_pair_has_the_values_of_two_passes_and_the_gradients_of_the_first(kind, hidden_sizes, observation):
-    ensemble = build(kind, hidden_sizes, observation).double()
-    x, y = observe(observation, 9), observe(observation, 5)
-    slopes = torch.from_numpy(np.random.default_rng(2).normal(size=(9, 4, 3)))
-
-    def gradients(q):
-        ensemble.zero_grad()
-        (q * slopes).sum().backward()
-        return [parameter.grad for parameter in ensemble.parameters()]
-
-    q, next_q = ensemble.learned_q_pair(x, y)
-    assert not next_q.requires_grad
-    torch.testing.assert_close(next_q, ensemble(y).detach(), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(q, ensemble(x), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(gradients(q), gradients(ensemble(x)), rtol=1e-12, atol=1e-12)
-
-
-@every_kind
-@both_ensembles
-@every_depth
 @pytest.mark.parametrize(("size", "num_heads", "num_actions"), [(1, 1, 1), (2, 1, 4), (5, 6, 2), (3, 3, 3)])
 def test_values_are_one_number_for_each_observation_head_and_action(
     kind, hidden_sizes, observation, size, num_heads, num_actions

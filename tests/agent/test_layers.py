@@ -153,21 +153,3 @@ def test_bytes_are_not_scaled_and_rows_stay_in_order():
 
 def test_an_observation_that_is_one_number_becomes_a_vector_of_one():
     assert Flat()(torch.tensor([1.5, 2.5])).tolist() == [[1.5], [2.5]]
-
-
-def test_gradients_by_head_are_those_of_one_backward_pass_and_are_never_mixed_with_anothers(monkeypatch):
-    monkeypatch.setattr("bootdqn.agent.layers.LARGE", 1)
-    layer, rng = BatchedLinear(3, 4, 2), np.random.default_rng(0)
-    sample_parameters(layer, rng)
-    x, y = (torch.from_numpy(rng.normal(size=(3, 5, 4)).astype(np.float32)) for _ in range(2))
-    assert not layer.has_weight_gradients
-    layer.forward_pair(x, y)[0].square().sum().backward()
-    assert layer.has_weight_gradients
-    found = torch.stack([gradient.clone() for gradient in layer.weight_gradients()])
-    assert not layer.has_weight_gradients
-    (expected,) = torch.autograd.grad(layer(x).square().sum(), [layer.weight])
-    torch.testing.assert_close(found, expected)
-    first, second = layer.forward_pair(x, y)[0].sum(), layer.forward_pair(y, x)[0].sum()
-    first.backward()
-    with pytest.raises(AssertionError, match="one backward pass to a forward pass"):
-        second.backward()

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bootdqn.agent import layers
 from bootdqn.common.errors import TrainingError
 from reference.batches import random_batch
 from reference.comparison import KINDS, SINGLE, assert_same_update, copy_of_state, learner_after, slow_learner
@@ -146,26 +145,8 @@ def test_the_second_moment_is_exact_up_to_rounding(name):
     assert_same_update(learner, slow_learner(learner, spec, {}), batch)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("name", ["independent-box", "shared-box", "shared-discrete"])
-def test_large_layers_learn_head_by_head_what_small_ones_learn_at_once(name, precision, monkeypatch):
-    spec = KINDS[name].spec()
-    batches = [random_batch(np.random.default_rng(number), spec, 3, 12) for number in range(4)]
-    at_once = KINDS[name].make(spec, precision=precision)
-    for batch in batches:
-        at_once.update(batch)
-    monkeypatch.setattr(layers, "LARGE", 1)
-    by_head = KINDS[name].make(spec, precision=precision)
-    assert all(layer.learns_by_head for layer in by_head.online.heads)
-    for batch in batches:
-        by_head.update(batch)
-    for key, value in at_once.get_state().items():
-        np.testing.assert_allclose(by_head.get_state()[key], value, rtol=1e-4, atol=2e-6, err_msg=key)
-
-
-@pytest.mark.parametrize("name", ["independent-box", "shared-box", "shared-discrete"])
-def test_an_update_head_by_head_agrees_with_the_slow_learner(name, monkeypatch):
-    monkeypatch.setattr(layers, "LARGE", 1)
+def test_updates_with_a_prior_agree_with_the_slow_learner(name):
     spec = KINDS[name].spec()
     learner = KINDS[name].make(spec, prior_scale=1.0)
     slow = slow_learner(learner, spec, {"prior_scale": 1.0})
@@ -174,8 +155,7 @@ def test_an_update_head_by_head_agrees_with_the_slow_learner(name, monkeypatch):
         assert_same_update(learner, slow, random_batch(rng, spec, 3, 12))
 
 
-def test_an_infinite_gradient_of_a_large_layer_is_blamed_on_its_head(monkeypatch):
-    monkeypatch.setattr(layers, "LARGE", 1)
+def test_an_infinite_gradient_is_blamed_on_its_head():
     spec = KINDS["shared-box"].spec()
     learner = KINDS["shared-box"].make(spec)
     batch = random_batch(np.random.default_rng(10), spec, 3, 12)

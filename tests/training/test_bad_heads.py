@@ -63,16 +63,6 @@ def test_a_head_that_is_not_finite_is_named_and_does_not_learn(kind, what, head)
         np.testing.assert_array_equal(after[name], before[name])
 
 
-@pytest.mark.parametrize("head", [0, 1, 2])
-@pytest.mark.parametrize("what", SPOILED)
-@pytest.mark.parametrize("kind", ["independent-box", "shared-box", "shared-discrete"])
-def test_it_is_named_where_large_layers_learn_head_by_head(monkeypatch, kind, what, head):
-    """As on Atari. There a head before it may have made its step already; it itself has not."""
-    monkeypatch.setattr("bootdqn.agent.layers.LARGE", 1)
-    before, after = refused_update(kind, what, head)
-    np.testing.assert_equal(part_of_head(after, head), part_of_head(before, head))
-
-
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_head_that_owns_an_infinite_reward_is_named_and_no_other(kind, loss):

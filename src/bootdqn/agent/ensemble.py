@@ -1,10 +1,8 @@
 """The ensemble: an optional shared torso, then K heads."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from bootdqn.agent.layers import BatchedLinear, FanOutLinear, FanOutTable, OneHotTable, sample_parameters
@@ -37,43 +35,13 @@ class Ensemble(nn.Module):
         """Return the parameters that learning changes, by name: all but the prior's."""
         return {name: value for name, value in self.named_parameters() if not name.startswith("prior.")}
 
-    def gradients_by_head(self) -> Iterator[tuple[str, Iterator[Tensor]]]:
-        """Yield the name of each matrix whose gradient was left to be made head by head, and the heads' gradients."""
-        for number, layer in enumerate(self.heads):
-            if isinstance(layer, BatchedLinear) and layer.has_weight_gradients:
-                yield f"{HEADS}{number}.weight", layer.weight_gradients()
-
     def forward(self, observation: Tensor) -> Tensor:
         """Map (B, ...) to (B, K, A)."""
-        return with_prior(self.learned_q(observation), self.prior_q(observation))
-
-    def prior_q(self, observation: Tensor) -> Tensor | None:
-        """Return the prior's part of the Q-values (B, K, A), if there is a prior."""
-        return None if self.prior is None else self.prior(observation)
-
-    def learned_q(self, observation: Tensor) -> Tensor:
-        """Return the learned part of the Q-values (B, K, A)."""
         x = self.torso(observation)
         for layer in self.heads[:-1]:
             x = layer(x).relu()
         q: Tensor = self.heads[-1](x).transpose(0, 1)
-        return q
-
-    def learned_q_pair(self, observation: Tensor, next_observation: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the learned part of both, reading the heads' weights once; gradients flow through the first only."""
-        x = self.torso(observation)
-        with torch.no_grad():
-            y = self.torso(next_observation)
-        for layer in self.heads[:-1]:
-            x, y = layer.forward_pair(x, y)  # type: ignore[operator]
-            x, y = x.relu(), y.relu()
-        q, next_q = self.heads[-1].forward_pair(x, y)  # type: ignore[operator]
-        return q.transpose(0, 1), next_q.transpose(0, 1)
-
-
-def with_prior(learned_q: Tensor, prior_q: Tensor | None) -> Tensor:
-    """Return the Q-values that consist of these two parts."""
-    return learned_q if prior_q is None else learned_q + prior_q
+        return q if self.prior is None else q + self.prior(observation)
 
 
 class Prior(nn.Module):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bootdqn.agent.ensemble import HEADS, Ensemble, with_prior
+from bootdqn.agent.ensemble import HEADS, Ensemble
 from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
 from bootdqn.agent.optimizer import Adam
 from bootdqn.common.errors import TrainingError
@@ -68,7 +68,7 @@ class AutogradLearner:
         reduced = config.precision == "bf16"
         self._working = copy.deepcopy(self.online).to(torch.bfloat16) if reduced else self.online
         self._target = copy.deepcopy(self._working).requires_grad_(False)
-        self._target.prior = None  # the online networks' is added to both
+        self._target.prior = self._working.prior  # never learned, so one serves both
         self._adam = Adam(self.online.learned(), config.learning_rate)
 
     def q_values(self, observation: Array) -> Array:
@@ -91,24 +91,21 @@ class AutogradLearner:
             *(_sums(name, gradient) for name, gradient in gradients.items()),
         )
         check_finite("loss", head_loss)
-        self._step(gradients, dict(zip(gradients, sums, strict=True)))
+        _check_gradients(dict(zip(gradients, sums, strict=True)))
+        self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
+        self._refresh_working_copy()
         return UpdateResult(head_loss, error)
 
     def td_errors(self, batch: Batch) -> Tensor:
         """Return every head's value less its target (B, K), float32, differentiable by the value."""
         observation, next_observation = self._to_device(batch.observation), self._to_device(batch.next_observation)
-        with torch.no_grad():
-            prior, next_prior = self._working.prior_q(observation), self._working.prior_q(next_observation)
-            next_target = with_prior(self._target.learned_q(next_observation), next_prior).float()
-        if self._config.double_q:
-            q, next_q = self._working.learned_q_pair(observation, next_observation)
-            next_choosing = with_prior(next_q, next_prior).float()
-        else:
-            q, next_choosing = self._working.learned_q(observation), next_target
         reward, discount = self._to_device(batch.reward), self._to_device(batch.discount)
         with torch.no_grad():
+            next_target = self._target(next_observation).float()
+            next_choosing = self._working(next_observation).float() if self._config.double_q else next_target
             targets = q_targets(reward, discount, next_choosing, next_target)
-        return taken_values(with_prior(q, prior).float(), self._to_device(batch.action)) - targets
+        q = self._working(observation).float()
+        return taken_values(q, self._to_device(batch.action)) - targets
 
     def update_target(self) -> None:
         """Move the target networks towards the online ones, all the way unless the configuration says otherwise."""
@@ -137,21 +134,6 @@ class AutogradLearner:
             self._adam.second_moment[name].copy_(tensors[f"second_moment.{name}"])
         self._adam.steps = int(tensors["adam_steps"])
 
-    def _step(self, gradients: dict[str, Tensor], sums: dict[str, Array]) -> None:
-        """Let Adam move every parameter; raise a TrainingError for the first gradient whose sum is not finite.
-
-        What all heads share is looked at last: a head's gradient goes on into it, and the head is to blame.
-        """
-        self._adam.begin_step()
-        for name, of_heads in self._working.gradients_by_head():
-            for head, gradient in enumerate(of_heads):
-                check_finite(f"gradient of {name}", gradient.sum()[None], first_head=head)
-                self._adam.step({name: gradient.float()}, head)
-        for name in sorted(sums, key=lambda name: not name.startswith(HEADS)):
-            check_finite(f"gradient of {name}", sums[name], first_head=0 if name.startswith(HEADS) else None)
-        self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
-        self._refresh_working_copy()
-
     def _refresh_working_copy(self) -> None:
         if self._working is not self.online:
             masters = [parameter.detach() for parameter in self.online.learned().values()]
@@ -164,15 +146,21 @@ class AutogradLearner:
         return tensor.to(self._device)
 
 
-def check_finite(what: str, by_head: Tensor | Array, *, first_head: int | None = 0) -> None:
-    """Raise a TrainingError that names the first head, counted from `first_head`, whose number is not finite.
-
-    Where all heads share what the numbers are about, `first_head` is None.
-    """
-    for number, value in enumerate(by_head.tolist()):
+def check_finite(what: str, by_head: Array, *, shared: bool = False) -> None:
+    """Raise a TrainingError that names the first head whose number (K,) is not finite, or the one that all share."""
+    for head, value in enumerate(by_head.tolist()):
         if not math.isfinite(value):
-            whose = "which all heads share" if first_head is None else f"of head {first_head + number}"
+            whose = "which all heads share" if shared else f"of head {head}"
             raise TrainingError(f"the {what} {whose} is {value}: lower --learning-rate or look at the rewards")
+
+
+def _check_gradients(sums: dict[str, Array]) -> None:
+    """Raise a TrainingError for the first gradient whose sum is not finite.
+
+    The torso comes last: gradients flow from a head into it, and the head is to blame.
+    """
+    for name in sorted(sums, key=lambda name: not name.startswith(HEADS)):
+        check_finite(f"gradient of {name}", sums[name], shared=not name.startswith(HEADS))
 
 
 def _sums(name: str, gradient: Tensor) -> Tensor:
