@@ -7,8 +7,7 @@ up to rounding. It is many times faster because it does less:
   observations have equal values, and their gradients add up before the backward pass;
 - target Q-values are kept until the next target copy, so each observation's is computed once between two copies;
 - the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam leaves a row alone until its
-  first gradient, and moves it at every step from then on, since its moments decay. A row that is not in the batch owes
-  these steps until it is read, and takes them all at once then, to the same bits: it stays out of the cache;
+  first gradient, and moves it at every step from then on, since its moments decay;
 - everything of one head is done while its weights are in the cache.
 
 Numba compiles this when first used and keeps the machine code; no compiler needs to be installed. All of it is in one
@@ -24,10 +23,10 @@ from bootdqn.common.specs import Array, Batch
 
 _FLOAT = np.float32
 DONE, INFINITE_LOSS, INFINITE_GRADIENT = 0, 1, 2
-OWED_AT_MOST = 64
-"""Steps that a row of the table may owe."""
-NEVER = -1
 _BETA1, _BETA2 = 0.9, 0.999
+_KEEP1, _TAKE1 = _FLOAT(_BETA1), _FLOAT(1 - _BETA1)  # the difference in double precision, as in PyTorch
+_KEEP2, _TAKE2 = _FLOAT(_BETA2), _FLOAT(1 - _BETA2)
+_EPSILON = _FLOAT(1e-8)
 _EXPONENT = np.int32(0x7F800000)
 _compiled = numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
 
@@ -49,55 +48,38 @@ class Weights(NamedTuple):
     """(K, A)"""
 
 
-class AdamConstants(NamedTuple):
-    """Adam's numbers, PyTorch's defaults, with the bias corrections of the last steps worked in."""
-
-    keep1: np.float32
-    """beta1, and 1 - beta1 taken in double precision, as PyTorch does."""
-    take1: np.float32
-    keep2: np.float32
-    take2: np.float32
-    epsilon: np.float32
-    step_size: Array
-    """Learning rate over (1 - beta1^t), of step t at t modulo `OWED_AT_MOST`."""
-    root_scale: Array
-    """1 / sqrt(1 - beta2^t), likewise."""
-
-
-class Adam(NamedTuple):
-    """What Adam keeps."""
+class AdamState(NamedTuple):
+    """The state of Adam, with PyTorch's default constants."""
 
     first_moment: Weights
     """Running mean of gradients."""
     second_moment: Weights
     """Running mean of squared gradients."""
-    settled: Array
-    """(K, S): the last step that a row of the table has taken, or `NEVER` where it has had no gradient."""
-    pace: AdamConstants
+    moving: Array
+    """(K, S), bool: the rows of the table that have had a gradient."""
 
 
-def make_adam(weights: Weights) -> Adam:
-    """Return Adam before its first step."""
-    return Adam(
+class AdamStep(NamedTuple):
+    """The two numbers of Adam that change from step to step, with bias corrections."""
+
+    step_size: np.float32
+    """Learning rate over (1 - beta1^t)."""
+    root_scale: np.float32
+    """1 / sqrt(1 - beta2^t)."""
+
+
+def make_adam(weights: Weights) -> AdamState:
+    """Return the state of Adam before its first step."""
+    return AdamState(
         first_moment=Weights(*map(np.zeros_like, weights)),
         second_moment=Weights(*map(np.zeros_like, weights)),
-        settled=np.full(weights.table.shape[:2], NEVER, np.int64),
-        pace=AdamConstants(
-            keep1=_FLOAT(_BETA1),
-            take1=_FLOAT(1 - _BETA1),
-            keep2=_FLOAT(_BETA2),
-            take2=_FLOAT(1 - _BETA2),
-            epsilon=_FLOAT(1e-8),
-            step_size=np.zeros(OWED_AT_MOST, _FLOAT),
-            root_scale=np.zeros(OWED_AT_MOST, _FLOAT),
-        ),
+        moving=np.zeros(weights.table.shape[:2], np.bool_),
     )
 
 
-def begin_step(adam: Adam, learning_rate: float, step: int) -> None:
-    """Work out Adam's numbers for its `step`-th step, counted from 1."""
-    adam.pace.step_size[step % OWED_AT_MOST] = learning_rate / (1 - _BETA1**step)
-    adam.pace.root_scale[step % OWED_AT_MOST] = 1 / (1 - _BETA2**step) ** 0.5
+def adam_step(learning_rate: float, step: int) -> AdamStep:
+    """Return the numbers of Adam's step `step`, counted from 1."""
+    return AdamStep(_FLOAT(learning_rate / (1 - _BETA1**step)), _FLOAT(1 / (1 - _BETA2**step) ** 0.5))
 
 
 @_compiled
@@ -114,25 +96,12 @@ def q_of(weights: Weights, prior_q: Array, observation: Array, q: Array) -> None
 
 
 @_compiled
-def settle(online: Weights, adam: Adam, step: int) -> None:
-    """Let every row of the table take the steps that it owes, up to `step`."""
-    settle_rows(online, adam, np.arange(adam.settled.shape[1]), step)
-
-
-@_compiled
-def settle_rows(online: Weights, adam: Adam, rows: Array, step: int) -> None:
-    """Let some rows of every head's table take the steps that they owe, up to `step`."""
-    for k in range(adam.settled.shape[0]):
-        _settle_head(online, adam, k, rows, step)
-
-
-@_compiled
 def update(
     online: Weights,
     target: Weights,
     prior_q: Array,
-    adam: Adam,
-    step: int,
+    adam: AdamState,
+    step: AdamStep,
     target_q: Array,
     target_known: Array,
     batch: Batch,
@@ -147,8 +116,8 @@ def update(
         online: Parameters to learn; changed.
         target: Parameters of the target networks.
         prior_q: What is added to the Q-values of both (K, S, A).
-        adam: Changed; its step must have begun.
-        step: Which step of Adam's this is.
+        adam: Changed.
+        step: Step size of Adam.
         target_q: Target Q-values (K, S, A) known since the last target copy; completed.
         target_known: Which of them are known (K, S), bool; completed.
         batch: The transitions; a next observation is read only where its discount is not 0.
@@ -175,21 +144,16 @@ def update(
     for k in range(num_heads):
         _complete_target_q(target, prior_q, k, batch, rows, layer1, layer2, q, target_q, target_known)
         learned, count = _distinct_rows(k, batch, double_q, rows, place)
-        _settle_head(online, adam, k, rows[:count], step - 1)
         _forward(online, prior_q, k, rows[:count], layer1, layer2, q)
         head_loss[k] = _loss_gradient(k, q, target_q, batch, double_q, huber, place, q_gradient[:learned], td_error)
         if not np.isfinite(head_loss[k]):
-            _leave_out(online, adam, k, step)
             return INFINITE_LOSS
-        if not _learn(online, adam, step, k, rows[:learned], layer1[:learned], layer2[:learned], q_gradient[:learned]):
+        if not _learn(online, adam, step, k, place, layer1[:learned], layer2[:learned], q_gradient[:learned]):
             head_loss[k] = np.nan
-            _leave_out(online, adam, k, step)
             return INFINITE_GRADIENT
         for u in range(count):
             place[rows[u]] = -1
     _average_over_owners(batch.mask, td_error)
-    if step % OWED_AT_MOST == 0:
-        settle(online, adam, step)
     return DONE
 
 
@@ -243,7 +207,7 @@ def _complete_target_q(
 
 @_compiled
 def _distinct_rows(k: int, batch: Batch, double_q: bool, rows: Array, place: Array) -> tuple[int, int]:
-    """List the distinct observations that head k needs, those it learns at first; `place` tells where each stands.
+    """List the distinct observations that head k needs, those it learns at first; `place` says where each stands.
 
     It needs the next observations only to choose an action there.
 
@@ -314,28 +278,6 @@ def _loss_gradient(
 
 
 @_compiled
-def _settle_head(online: Weights, adam: Adam, k: int, rows: Array, step: int) -> None:
-    """Let some rows of head k's table take the steps that they owe, up to `step`."""
-    table, first_moment, second_moment = online.table[k], adam.first_moment.table[k], adam.second_moment.table[k]
-    settled = adam.settled[k]
-    for row in rows:
-        if settled[row] != NEVER:
-            _take_owed_steps(table[row], first_moment[row], second_moment[row], adam.pace, settled[row], step)
-            settled[row] = step
-
-
-@_compiled
-def _leave_out(online: Weights, adam: Adam, k: int, step: int) -> None:
-    """Settle all heads where head k failed: those before it have taken this step, it and those after it have not."""
-    every_row = np.arange(adam.settled.shape[1])
-    for head in range(adam.settled.shape[0]):
-        _settle_head(online, adam, head, every_row, step if head < k else step - 1)
-        for row in every_row:
-            if adam.settled[head, row] != NEVER:
-                adam.settled[head, row] = step
-
-
-@_compiled
 def _average_over_owners(mask: Array, td_error: Array) -> None:
     """Divide each transition's sum of errors by the number of heads that own it."""
     for b in range(mask.shape[0]):
@@ -347,7 +289,14 @@ def _average_over_owners(mask: Array, td_error: Array) -> None:
 
 @_compiled
 def _learn(
-    online: Weights, adam: Adam, step: int, k: int, rows: Array, layer1: Array, layer2: Array, q_gradient: Array
+    online: Weights,
+    adam: AdamState,
+    step: AdamStep,
+    k: int,
+    place: Array,
+    layer1: Array,
+    layer2: Array,
+    q_gradient: Array,
 ) -> bool:
     """Backpropagate through network k and let Adam move its parameters, unless a gradient is not finite."""
     gradient2 = np.dot(q_gradient, online.output[k].T)
@@ -358,16 +307,20 @@ def _learn(
     hidden_gradient = np.dot(layer1.T, gradient2)
     if not (_all_finite(gradient1) and _all_finite(hidden_gradient) and _all_finite(output_gradient)):
         return False
-    m, v, pace = adam.first_moment, adam.second_moment, adam.pace
-    _adam(online.output[k].ravel(), m.output[k].ravel(), v.output[k].ravel(), output_gradient.ravel(), pace, step)
-    _adam(online.hidden[k].ravel(), m.hidden[k].ravel(), v.hidden[k].ravel(), hidden_gradient.ravel(), pace, step)
-    _adam(online.output_bias[k], m.output_bias[k], v.output_bias[k], _column_sums(q_gradient), pace, step)
-    _adam(online.hidden_bias[k], m.hidden_bias[k], v.hidden_bias[k], _column_sums(gradient2), pace, step)
-    _adam(online.table_bias[k], m.table_bias[k], v.table_bias[k], _column_sums(gradient1), pace, step)
-    for u in range(rows.shape[0]):
-        row = rows[u]
-        _adam(online.table[k, row], m.table[k, row], v.table[k, row], gradient1[u], pace, step)
-        adam.settled[k, row] = step
+    m, v = adam.first_moment, adam.second_moment
+    _adam(online.output[k].ravel(), m.output[k].ravel(), v.output[k].ravel(), output_gradient.ravel(), step)
+    _adam(online.hidden[k].ravel(), m.hidden[k].ravel(), v.hidden[k].ravel(), hidden_gradient.ravel(), step)
+    _adam(online.output_bias[k], m.output_bias[k], v.output_bias[k], _column_sums(q_gradient), step)
+    _adam(online.hidden_bias[k], m.hidden_bias[k], v.hidden_bias[k], _column_sums(gradient2), step)
+    _adam(online.table_bias[k], m.table_bias[k], v.table_bias[k], _column_sums(gradient1), step)
+    table, first_moment, second_moment, moving = online.table[k], m.table[k], v.table[k], adam.moving[k]
+    for row in range(table.shape[0]):
+        u = place[row]
+        if 0 <= u < gradient1.shape[0]:
+            _adam(table[row], first_moment[row], second_moment[row], gradient1[u], step)
+            moving[row] = True
+        elif moving[row]:
+            _adam_without_gradient(table[row], first_moment[row], second_moment[row], step)
     return True
 
 
@@ -399,32 +352,23 @@ def _column_sums(x: Array) -> Array:
 
 
 @_compiled
-def _adam(
-    parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, pace: AdamConstants, step: int
-) -> None:
-    """Take one step."""
-    keep1, take1, keep2, take2, epsilon = pace.keep1, pace.take1, pace.keep2, pace.take2, pace.epsilon
-    step_size, root_scale = pace.step_size[step % OWED_AT_MOST], pace.root_scale[step % OWED_AT_MOST]
+def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, step: AdamStep) -> None:
+    """Take one step of Adam."""
     for j in range(parameter.shape[0]):
         slope = gradient[j]
-        first = keep1 * first_moment[j] + take1 * slope
-        second = keep2 * second_moment[j] + take2 * slope * slope
+        first = _KEEP1 * first_moment[j] + _TAKE1 * slope
+        second = _KEEP2 * second_moment[j] + _TAKE2 * slope * slope
         first_moment[j] = first
         second_moment[j] = second
-        parameter[j] -= step_size * first / (np.sqrt(second) * root_scale + epsilon)
+        parameter[j] -= step.step_size * first / (np.sqrt(second) * step.root_scale + _EPSILON)
 
 
 @_compiled
-def _take_owed_steps(
-    parameter: Array, first_moment: Array, second_moment: Array, pace: AdamConstants, last: int, step: int
-) -> None:
-    """Take the steps after `last` up to `step`, all without a gradient."""
-    keep1, keep2, epsilon = pace.keep1, pace.keep2, pace.epsilon
-    for owed in range(last + 1, step + 1):
-        step_size, root_scale = pace.step_size[owed % OWED_AT_MOST], pace.root_scale[owed % OWED_AT_MOST]
-        for j in range(parameter.shape[0]):
-            first = keep1 * first_moment[j]
-            second = keep2 * second_moment[j]
-            first_moment[j] = first
-            second_moment[j] = second
-            parameter[j] -= step_size * first / (np.sqrt(second) * root_scale + epsilon)
+def _adam_without_gradient(parameter: Array, first_moment: Array, second_moment: Array, step: AdamStep) -> None:
+    """Take one step of Adam where the gradient is 0."""
+    for j in range(parameter.shape[0]):
+        first = _KEEP1 * first_moment[j]
+        second = _KEEP2 * second_moment[j]
+        first_moment[j] = first
+        second_moment[j] = second
+        parameter[j] -= step.step_size * first / (np.sqrt(second) * step.root_scale + _EPSILON)

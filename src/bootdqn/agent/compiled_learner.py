@@ -17,19 +17,19 @@ ROWS_AT_A_TIME = 4096
 
 
 class CompiledLearner:
-    """Learns in place in the parameters of a PyTorch ensemble: look at them through `online`."""
+    """Learns in place, in the parameters of a PyTorch ensemble."""
 
     def __init__(self, config: LearnerConfig, ensemble: Ensemble) -> None:
         self._config = config
-        self._ensemble = ensemble
-        self._target_ensemble = copy.deepcopy(ensemble)
-        self._target_ensemble.prior = None
-        self._online = _weights(ensemble)
-        self._target = _weights(self._target_ensemble)
-        self._adam = kernel.make_adam(self._online)
+        self.online = ensemble
+        target = copy.deepcopy(ensemble)
+        target.prior = None
+        self._weights = _weights(ensemble)
+        self._target = _weights(target)
+        self._adam = kernel.make_adam(self._weights)
         self._steps = 0
-        self._num_heads, num_values, _ = self._online.table.shape
-        self._num_actions = self._online.output.shape[-1]
+        self._num_heads, num_values, _ = self._weights.table.shape
+        self._num_actions = self._weights.output.shape[-1]
         self._target_known = np.zeros((self._num_heads, num_values), np.bool_)
         self._target_q = np.zeros((self._num_heads, num_values, self._num_actions), np.float32)
         self._prior_q = np.zeros_like(self._target_q)
@@ -40,31 +40,23 @@ class CompiledLearner:
         """Return whether the kernel knows this architecture."""
         return len(ensemble.heads) == 3 and isinstance(ensemble.heads[0], FanOutTable)
 
-    @property
-    def online(self) -> Ensemble:
-        """The ensemble as it is now: what the kernel had put off is done."""
-        self._settle()
-        return self._ensemble
-
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E,)."""
         q = np.empty((len(observation), self._num_heads, self._num_actions), np.float32)
-        kernel.settle_rows(self._online, self._adam, observation, self._steps)
-        kernel.q_of(self._online, self._prior_q, observation, q)
+        kernel.q_of(self._weights, self._prior_q, observation, q)
         return q
 
     def update(self, batch: Batch) -> UpdateResult:
         """Take one gradient step on the mean over heads of the masked losses."""
         self._steps += 1
-        kernel.begin_step(self._adam, self._config.learning_rate, self._steps)
         head_loss = np.empty(self._num_heads, np.float32)
         td_error = np.empty(len(batch.action), np.float32)
         status = kernel.update(
-            self._online,
+            self._weights,
             self._target,
             self._prior_q,
             self._adam,
-            self._steps,
+            kernel.adam_step(self._config.learning_rate, self._steps),
             self._target_q,
             self._target_known,
             batch,
@@ -77,10 +69,9 @@ class CompiledLearner:
         return UpdateResult(head_loss, td_error)
 
     def update_target(self) -> None:
-        """Move the target networks towards the online ones, as the configuration says, and forget what they said."""
-        self._settle()
+        """Move the target networks towards the online ones, as the configuration says, and forget their Q-values."""
         rate = np.float32(self._config.target_rate)
-        for target, online in zip(self._target, self._online, strict=True):
+        for target, online in zip(self._target, self._weights, strict=True):
             target[:] = online if rate == 1 else target + rate * (online - target)
         self._target_known[:] = False
 
@@ -89,7 +80,6 @@ class CompiledLearner:
 
         The last could be computed again, but not to the last bit: the rounding of a product depends on its shape.
         """
-        self._settle()
         state = self._named_arrays() | self._prior_arrays()
         state["adam_steps"] = np.asarray(self._steps, np.int64)
         state["target_q"] = self._target_q
@@ -107,18 +97,12 @@ class CompiledLearner:
         self._target_q[:] = state.get("target_q", 0)
         self._target_known[:] = state.get("target_known", False)
         first, second = self._adam.first_moment.table, self._adam.second_moment.table
-        moving = (first != 0).any(axis=-1) | (second != 0).any(axis=-1)
-        self._adam.settled[:] = np.where(moving, self._steps, kernel.NEVER)
-
-    def _settle(self) -> None:
-        """Do what the kernel has put off; before the first step that is nothing, and need not be compiled."""
-        if self._steps:
-            kernel.settle(self._online, self._adam, self._steps)
+        self._adam.moving[:] = (first != 0).any(axis=-1) | (second != 0).any(axis=-1)
 
     def _named_arrays(self) -> dict[str, Array]:
-        names = list(self._ensemble.learned())
+        names = list(self.online.learned())
         parts = {
-            "online": self._online,
+            "online": self._weights,
             "target": self._target,
             "first_moment": self._adam.first_moment,
             "second_moment": self._adam.second_moment,
@@ -130,15 +114,15 @@ class CompiledLearner:
         }
 
     def _prior_arrays(self) -> dict[str, Array]:
-        prior = {} if self._ensemble.prior is None else self._ensemble.prior.state_dict(prefix="online.prior.")
+        prior = {} if self.online.prior is None else self.online.prior.state_dict(prefix="online.prior.")
         return {name: value.numpy() for name, value in prior.items()}
 
     def _tabulate_prior(self) -> None:
         """Compute the prior's Q-values of every observation: they never change."""
-        if self._ensemble.prior is not None:
+        if self.online.prior is not None:
             for start in range(0, self._prior_q.shape[1], ROWS_AT_A_TIME):
                 rows = torch.arange(start, min(start + ROWS_AT_A_TIME, self._prior_q.shape[1]))
-                self._prior_q[:, rows] = self._ensemble.prior(rows).transpose(0, 1).numpy()
+                self._prior_q[:, rows] = self.online.prior(rows).transpose(0, 1).numpy()
 
 
 def _weights(ensemble: Ensemble) -> Weights:
