@@ -76,9 +76,9 @@ def test_options_that_an_environment_does_not_take_are_named():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("long",), "write --env-options as name=value"),
-        (("=4",), "write --env-options as name=value"),
-        (("a-b=4",), "write --env-options as name=value"),
+        (("long",), "--env-options must be name=value"),
+        (("=4",), "--env-options must be name=value"),
+        (("a-b=4",), "--env-options must be name=value"),
         (("long=4", "long=5"), "has long twice"),
         (("render_mode=human",), "cannot set render_mode"),
         (("id=CartPole-v1",), "cannot set id"),

@@ -1,4 +1,4 @@
-"""The commands: each a dataclass whose fields are its flags, and what it does.
+"""The command line. Each command is a dataclass whose fields are its flags, with a method that executes it.
 
-Nothing here imports PyTorch before there is work to do, so that `--help` and mistakes answer at once.
+PyTorch is imported when a command is executed, so that `--help` and usage errors answer at once.
 """

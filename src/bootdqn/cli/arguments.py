@@ -1,11 +1,10 @@
-"""A command line from a dataclass: a field is a flag, its type the values it takes, its docstring the help."""
+"""Command lines from dataclasses: a field is a flag, its type the values it takes, its docstring the help."""
 
 import argparse
 import ast
 import difflib
 import inspect
 import itertools
-import math
 import re
 import shutil
 import textwrap
@@ -18,13 +17,15 @@ from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_
 from bootdqn.common.errors import UsageError
 from bootdqn.common.fields import Flag, Pattern, Range, constraints_of, flag_of, item_kind, parse_as
 
-METAVARS = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH", type(None): "None"}
-NEGATIVE_NUMBER = re.compile(r"-\.?\d.*")
+_METAVARS = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH", type(None): "None"}
+_MAX_SHOWN = 10_000
+"""Largest upper bound that the help shows; no sensible value comes near a larger one."""
+_NEGATIVE_NUMBER = re.compile(r"-\.?\d.*")
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A field of a command, or of one of its parts, as it appears on the command line."""
+    """A field of a command, or of one of its parts, on the command line."""
 
     field: str
     kind: Any
@@ -37,7 +38,7 @@ class Argument:
 
     @property
     def flag(self) -> Flag:
-        """How it is given, where its name and type do not determine it."""
+        """Annotation of the field."""
         return flag_of(self.kind)
 
     @property
@@ -56,7 +57,7 @@ class Argument:
         return self.kind in (bool, bool | None)
 
     def add_to(self, group: Any) -> list[str]:
-        """Add it to a group of a parser, and return its flags. A flag that is not given stays out of the namespace."""
+        """Add it to a group of an argparse parser and return its flags; without a value it is not in the namespace."""
         options: dict[str, Any] = {"help": self._help_text()}
         if not self.flag.positional:
             options |= {"dest": self.field, "default": argparse.SUPPRESS}
@@ -73,10 +74,10 @@ class Argument:
         return list(group.add_argument(self.field if self.flag.positional else self.name, **options).option_strings)
 
     def parse(self, given: Any) -> Any:
-        """Return the value that the words `given` stand for: one, a list of them, or what a switch is set to.
+        """Return the value of the words `given`: one word, a list of words, or a boolean for a switch.
 
         Raises:
-            ValueError: They stand for none.
+            ValueError: They are no value of its type.
         """
         if self.is_tuple:
             return tuple(itertools.chain.from_iterable(parse_as(self.kind, word) for word in given))
@@ -84,7 +85,8 @@ class Argument:
 
     def _help_text(self) -> str:
         default = " ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
-        notes = [str(one) for one in constraints_of(self.kind) if isinstance(one, Range) and one.le < math.inf]
+        ranges = [one for one in constraints_of(self.kind) if isinstance(one, Range)]
+        notes = [str(one) for one in ranges if min(one.le, one.lt) <= _MAX_SHOWN]
         if self.required or default is MISSING:
             notes.append("required")
         elif default not in (None, ""):
@@ -94,13 +96,13 @@ class Argument:
 
 
 class CommandParser:
-    """Parses the words of one command into its dataclass.
+    """Parser of the words of one command into its dataclass.
 
     Args:
         program: Words that call the command, as in `bootdqn train gym`.
         command: The dataclass, or an instance that holds the defaults. Fields that are dataclasses themselves are parts
             of it: their fields are flags, too, under a heading of their own.
-        description: What the command does, for the help.
+        description: Description in the help (default: the docstring of the command).
         example: A command line that works.
         required: Name of a field that must be given although it has a default.
         synonyms: For flags that the command does not have, the flag to suggest.
@@ -120,7 +122,7 @@ class CommandParser:
         self._required, self._synonyms = required, synonyms or {}
         self._parser = _Parser(
             prog=program,
-            description=_fold(description or str(_class_of(command).__doc__)),
+            description=_wrap(description or str(_class_of(command).__doc__)),
             epilog=f"Example: {example}" if example else None,
             formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=32),
             allow_abbrev=False,
@@ -142,24 +144,24 @@ class CommandParser:
         return self._parser.format_help()
 
     def parse(self, words: list[str]) -> dict[str, Any]:
-        """Return the values that `words` give, by field; fields that they leave out are not there.
+        """Return the values in `words` by field; fields that are not given are left out.
 
         Raises:
-            UsageError: A flag that does not exist, a value that it does not take, or a value that is missing.
+            UsageError: A flag does not exist, does not take its value, or is missing.
         """
         words = [_with_hyphens(word) for word in words]
         for word in words:
-            if word.startswith("-") and word.partition("=")[0] not in self._flags and not NEGATIVE_NUMBER.match(word):
-                self._refuse(f"unknown flag {word}", closest=word)
+            if word.startswith("-") and word.partition("=")[0] not in self._flags and not _NEGATIVE_NUMBER.match(word):
+                self._raise(f"unknown flag {word}", closest=word)
         try:
             namespace, stray = self._parser.parse_known_intermixed_args(words)
         except argparse.ArgumentError as error:
             name = str(error.argument_name).partition("/")[0]
             if name in self._flags and self._flags[name].is_switch:
-                self._refuse(f"{name} takes no value; write {name} or --no-{name.removeprefix('--')}")
-            self._refuse(f"{name} {error.message}")
+                self._raise(f"{name} takes no value; write {name} or --no-{name.removeprefix('--')}")
+            self._raise(f"{name} {error.message}")
         if stray:
-            self._refuse(f"unexpected argument {stray[0]!r}", closest=stray[0])
+            self._raise(f"unexpected argument {stray[0]!r}", closest=stray[0])
         given = {}
         for name, value in vars(namespace).items():
             argument = self._arguments[name]
@@ -168,17 +170,17 @@ class CommandParser:
             try:
                 given[name] = argument.parse(value)
             except ValueError as error:
-                self._refuse(f"{argument.name} {error}")
+                self._raise(f"{argument.name} {error}")
         for argument in self._arguments.values():
             if argument.default is MISSING and argument.field not in given:
-                self._refuse_without(argument, self._example)
+                self._raise_missing(argument, self._example)
         return given
 
     def build(self, given: dict[str, Any]) -> Any:
         """Return the command with the `given` values, and the default of every other field.
 
         Raises:
-            UsageError: The command does not take them together.
+            UsageError: A value is out of range, or the values do not go together.
         """
         try:
             command = _build(self._command, given)
@@ -186,22 +188,22 @@ class CommandParser:
             raise UsageError(str(error)) from None
         if self._required and self._required not in given:
             argument = self._arguments[self._required]
-            self._refuse_without(argument, f"{argument.name} {argument.default}")
+            self._raise_missing(argument, f"{argument.name} {argument.default}")
         return command
 
-    def _refuse_without(self, argument: Argument, example: str) -> NoReturn:
-        self._refuse(f"{self._program.removeprefix('bootdqn ')} needs {argument.name}, as in {example}")
+    def _raise_missing(self, argument: Argument, example: str) -> NoReturn:
+        self._raise(f"{self._program.removeprefix('bootdqn ')} needs {argument.name}, as in {example}")
 
-    def _refuse(self, message: str, closest: str = "") -> NoReturn:
+    def _raise(self, message: str, closest: str = "") -> NoReturn:
         """Raise a UsageError that suggests the flag closest to a word, or else the help."""
         flag = self._synonyms.get(closest.partition("=")[0]) or closest_flag(closest, self._flags)
         raise UsageError(f"{message}; did you mean {flag}?" if flag else f"{message}; see {self._program} --help")
 
 
 def parse_command(command: Any, words: list[str], program: str) -> Any:
-    """Return `command`, a dataclass or an instance with defaults, as `words` describe it; --help prints and exits.
+    """Return `command`, a dataclass or an instance with defaults, as `words` describe it; for scripts.
 
-    For scripts with a single command. A mistake ends the program with a line.
+    `--help` and usage errors are printed and end the program.
     """
     parser = CommandParser(program, command)
     if asks_for_help(words):
@@ -219,7 +221,7 @@ def asks_for_help(words: Iterable[str]) -> bool:
 
 
 def closest_flag(word: str, flags: Iterable[str]) -> str | None:
-    """Return the flag that `word` was probably meant to be: one that it is the beginning of, or a similar one.
+    """Return the flag closest to `word`: one that it is a prefix of, or else a similar one.
 
     Example:
         >>> closest_flag("--siz", ["--batch-size", "--size"]), closest_flag("strateg", ["--strategy"])
@@ -237,8 +239,8 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
-def _fold(text: str) -> str:
-    """Fold each paragraph to the width of the terminal."""
+def _wrap(text: str) -> str:
+    """Wrap each paragraph to the width of the terminal."""
     width = max(shutil.get_terminal_size().columns - 2, 20)
     return "\n\n".join(textwrap.fill(part, width) for part in text.split("\n\n"))
 
@@ -292,7 +294,7 @@ def _build(source: Any, given: dict[str, Any]) -> Any:
 
 
 def _with_hyphens(word: str) -> str:
-    """Return a flag as it is spelt in the help, where it was written with underscores."""
+    """Return a flag with hyphens where it was written with underscores."""
     name, equals, value = word.partition("=")
     return f"{name.replace('_', '-')}{equals}{value}" if name.startswith("--") else word
 
@@ -307,7 +309,7 @@ def _metavar(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "|".join(get_args(kind))
     arms = sorted(get_args(kind), key=lambda arm: arm is type(None))
-    return "|".join(map(_metavar, arms)) if arms else METAVARS[kind]
+    return "|".join(map(_metavar, arms)) if arms else _METAVARS[kind]
 
 
 Repeated = Annotated[tuple[str, ...], Flag(repeated=True)]

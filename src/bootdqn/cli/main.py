@@ -1,7 +1,4 @@
-"""The command line: parse and call.
-
-Nothing here imports PyTorch before there is work to do, so that `--help` and mistakes answer at once.
-"""
+"""Entry point of the command line: the commands, and how their errors are printed."""
 
 import io
 import os
@@ -23,21 +20,21 @@ from bootdqn.runs.plugins import Plugins
 
 _BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
 """Flags that limit training: episodes on DeepSea, steps in Gymnasium, frames on Atari."""
-LESS_MEMORY = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
-LESS_GPU_MEMORY = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
+_LESS_MEMORY = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
+_LESS_GPU_MEMORY = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
 
 
 class Command(Protocol):
-    """A parsed command line."""
+    """A parsed command."""
 
     def execute(self) -> int:
-        """Do it and return the exit code."""
+        """Execute the command and return the exit code."""
         ...
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A command that can be called."""
+class CommandSpec:
+    """A command before it is parsed: its flags and its help."""
 
     command: Any
     """Its dataclass, or an instance that holds the defaults."""
@@ -48,32 +45,32 @@ class Leaf:
 
     @property
     def required(self) -> str | None:
-        """Its setting that has to be given although it has a default: which task of the environment."""
+        """Field that must be given although it has a default: the environment's task."""
         return self.command.config.env.required_field if isinstance(self.command, TrainCommand) else None
 
 
 COMMANDS: dict[str, Any] = {
     "train": {
-        "deep-sea": Leaf(
+        "deep-sea": CommandSpec(
             TrainCommand(DEEP_SEA),
             "Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).",
             example="bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first",
             synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
         ),
-        "atari": Leaf(
+        "atari": CommandSpec(
             TrainCommand(ATARI),
             "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).",
             example="bootdqn train atari --game Gravitar --strategy gain --seed 1 --total-frames 10M",
             synonyms=dict.fromkeys(_BUDGETS, "--total-frames"),
         ),
-        "gym": Leaf(
+        "gym": CommandSpec(
             TrainCommand(GYM),
             "Train one agent on any Gymnasium environment with discrete actions.",
             example="bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
             synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
         ),
     },
-    "resume": Leaf(
+    "resume": CommandSpec(
         ResumeCommand,
         "Resume a stopped run exactly from its last checkpoint; its configuration is read from the run directory. With "
         "--budget a run is trained for longer than it was started with, also a finished one that was trained with "
@@ -81,14 +78,14 @@ COMMANDS: dict[str, Any] = {
         example="bootdqn resume runs/first",
         synonyms=dict.fromkeys(_BUDGETS, "--budget"),
     ),
-    "evaluate": Leaf(
+    "evaluate": CommandSpec(
         EvaluateCommand,
         "Evaluate a run by the vote of its heads and print the returns, with the weights saved last: at a checkpoint, "
         "an evaluation or the end.",
         example="bootdqn evaluate runs/first --episodes 5 --video play.mp4",
         synonyms={"--checkpoint": "--weights"},
     ),
-    "sweep": Leaf(
+    "sweep": CommandSpec(
         SweepCommand,
         "Train every run of an experiment, on this machine or on a Ray cluster; the same command resumes a sweep that "
         "was stopped."
@@ -96,19 +93,19 @@ COMMANDS: dict[str, Any] = {
         "deepsea-ablation, deepsea-sensitivity. Each also as NAME-smoke, which takes a minute.",
         example="bootdqn sweep paper-deepsea --out runs/deepsea 'seed=[0,1,2]' --dry-run",
     ),
-    "report": Leaf(
+    "report": CommandSpec(
         ReportCommand,
         "Write one page with the tables and figures of all runs below some directories; for DeepSea and Atari those of "
         "the paper, ours beside theirs, for other environments learning curves and a table.",
         example="bootdqn report runs/deepsea --out report.html",
     ),
-    "inspect": Leaf(
+    "inspect": CommandSpec(
         InspectCommand,
         "Play a trained agent and write one page that shows why it chose each action: Q, gain and EVOI, head by head.",
         example="bootdqn inspect runs/first --out inspect.html",
         synonyms={"--checkpoint": "--weights"},
     ),
-    "demo": Leaf(
+    "demo": CommandSpec(
         DemoCommand(),
         "Compare strategies on DeepSea by the episodes that they need to solve it; ends with a page to open.",
         example="bootdqn demo --sizes 5 10 15 --num-seeds 5",
@@ -126,7 +123,7 @@ def main() -> NoReturn:
 
 
 def run_command_line(arguments: list[str]) -> int:
-    """Do what `arguments` ask and return the exit code; a mistake is reported in a line or two and gives 2."""
+    """Execute the command line `arguments` and return the exit code; a usage error is one or two lines and gives 2."""
     try:
         command = parse(arguments)
         return 0 if command is None else command.execute()
@@ -153,20 +150,20 @@ def run_command_line(arguments: list[str]) -> int:
 
 
 def _print_error(message: str) -> None:
-    """Print an error so that no name or text of somebody else in it can do anything to the terminal."""
+    """Print an error; control characters in names and texts from outside are escaped."""
     lines = [printable(line) for line in f"bootdqn: {message}".splitlines()]
     print("\n".join(lines), file=sys.stderr)
 
 
 def _report_lack_of_memory(error: Exception) -> int:
-    advice = LESS_GPU_MEMORY if type(error).__name__ == "OutOfMemoryError" else LESS_MEMORY
+    advice = _LESS_GPU_MEMORY if type(error).__name__ == "OutOfMemoryError" else _LESS_MEMORY
     lines = str(error).splitlines() or ["MemoryError"]
     print(f"bootdqn: not enough memory ({lines[0]}); {advice}", file=sys.stderr)
     return 2
 
 
 def parse(arguments: list[str]) -> Command | None:
-    """Return the command that `arguments` describe, or None where they asked for help and got it."""
+    """Return the command that `arguments` describe; None where they asked for help or the version, which is printed."""
     path = ["bootdqn"]
     node: Any = COMMANDS
     rest = list(arguments)
@@ -183,31 +180,31 @@ def parse(arguments: list[str]) -> Command | None:
             raise UsageError(f"unknown command {word!r} after {' '.join(path)!r}{hint}")
         path.append(word)
         node = node[word]
-    return _parse_leaf(node, " ".join(path), rest)
+    return _parse_flags(node, " ".join(path), rest)
 
 
-def _parse_leaf(leaf: Leaf, program: str, words: list[str]) -> Command | None:
+def _parse_flags(spec: CommandSpec, program: str, words: list[str]) -> Command | None:
     parser = CommandParser(
         program,
-        leaf.command,
-        leaf.description,
-        example=leaf.example,
-        required=leaf.required,
-        synonyms=leaf.synonyms,
+        spec.command,
+        spec.description,
+        example=spec.example,
+        required=spec.required,
+        synonyms=spec.synonyms,
     )
     if asks_for_help(words):
         print(parser.format_help())
         return None
     given = parser.parse(words)
     strategies = _import_user_code(given)
-    if strategies and isinstance(leaf.command, TrainCommand):
+    if strategies and isinstance(spec.command, TrainCommand):
         given.setdefault("strategy", registered_name(strategies[-1]))
     command: Command = parser.build(given)
     return command
 
 
 def _import_user_code(given: dict[str, Any]) -> tuple[str, ...]:
-    """Import the modules that the command line names, since its values are read with them; return its strategies."""
+    """Import the user code that the command line names, which its other values may refer to; return its strategies."""
     named = given.get("strategy_from") or ()
     strategies = (named,) if isinstance(named, str) else named
     try:

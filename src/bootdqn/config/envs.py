@@ -42,32 +42,32 @@ class DeepSeaConfig:
 
     @property
     def label(self) -> str:
-        """A short name of this environment, for the names of runs."""
+        """Short name of the environment, for names of runs."""
         return str(self.size)
 
     @property
     def costs_like(self) -> str:
-        """What the cost of a step depends on."""
+        """Key that environments with the same cost per step share."""
         return self.label
 
     @property
     def longest_episode(self) -> int:
-        """The most steps of an episode."""
+        """Maximum number of steps of an episode."""
         return self.size
 
     @property
     def longest_steps(self) -> int:
-        """The most steps that training takes."""
+        """Maximum number of steps of training."""
         return self.max_episodes * self.longest_episode
 
     @property
     def eval_every_frames(self) -> int | None:
-        """The steps from one evaluation to the next, since every step is a frame here."""
+        """Same as `eval_every_steps`: every step is one frame here."""
         return self.eval_every_steps
 
     @property
     def default_target_every(self) -> int:
-        """Steps from one change of the target networks to the next, unless the run says another number."""
+        """Default of `target_every`."""
         return self.size
 
     def __post_init__(self) -> None:
@@ -141,35 +141,35 @@ class AtariConfig:
 
     @property
     def label(self) -> str:
-        """A short name of this environment, for the names of runs."""
+        """Short name of the environment, for names of runs."""
         return self.game
 
     @property
     def frames_per_step(self) -> int:
-        """How many frames a step counts for."""
+        """Emulator frames in a step."""
         return self.frame_skip
 
     @property
     def costs_like(self) -> "AtariConfig":
-        """What the cost of a step depends on; one game stands for all."""
+        """Key that environments with the same cost per step share; one game stands for all."""
         return replace(self, game="Pong", total_frames=1, eval_every_frames=None)
 
     @property
     def longest_episode(self) -> int:
-        """The most steps of an episode."""
+        """Maximum number of steps of an episode."""
         return self.max_episode_frames // self.frame_skip
 
     @property
     def longest_steps(self) -> int:
-        """The most steps that training takes; the last may go beyond its frames."""
+        """Maximum number of steps of training; the last may exceed `total_frames`."""
         return -(-self.total_frames // self.frame_skip)
 
 
 def canonical_game(name: str) -> str:
-    """Return the game's name as in `GAMES`, from any spelling of it or from its Gymnasium id.
+    """Return a game's name as in `GAMES`, from any spelling of it or from its Gymnasium id.
 
     Raises:
-        ValueError: There is no such game; the message names the closest one.
+        ValueError: There is no such game; the message suggests the closest one.
     """
     keys = {game.lower(): game for game in GAMES}
     key = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("ale/").removesuffix("-v5"))
@@ -191,7 +191,7 @@ class GymConfig:
     frame_stack: ClassVar[int] = 1
     default_target_every: ClassVar[None] = None
     longest_episode: ClassVar[None] = None
-    """Nobody knows how long an episode may be."""
+    """Unknown."""
     env_id: str = "CartPole-v1"
     """The environment's registered name."""
     env_options: tuple[str, ...] = ()
@@ -216,16 +216,16 @@ class GymConfig:
         for text in self.env_options:
             name, equals, value = text.partition("=")
             if not equals or not name.isidentifier():
-                raise ValueError(f"write --env-options as name=value, as in is_slippery=false; got {text!r}")
+                raise ValueError(f"--env-options must be name=value, as in is_slippery=false; got {text!r}")
             if name in options:
-                raise ValueError(f"--env-options has {name} twice")
+                raise ValueError(f"--env-options has {name} twice; leave one out")
             if name in ("render_mode", "id"):
-                raise ValueError(f"--env-options cannot set {name}; it is chosen by the command")
+                raise ValueError(f"--env-options cannot set {name}: the command sets it; leave it out")
             options[name] = parse_as(Any, value)
         return options
 
     def _check_imports(self) -> None:
-        """Raise a ValueError where Gymnasium would import a module, or this run needs one, that no flag asked for."""
+        """Raise a ValueError where the run needs a module, or Gymnasium would import one, that no flag imported."""
         known = imported_environments()
         if missing := [f"--import {module}" for module in self.imports if module not in known]:
             raise UserCodeNotImportedError(*missing)
@@ -236,30 +236,28 @@ class GymConfig:
 
     @property
     def label(self) -> str:
-        """A short name of this environment, for the names of runs."""
+        """Short name of the environment, for names of runs."""
         return " ".join([self.env_id, *self.env_options])
 
     @property
     def total_frames(self) -> int:
-        """The steps, since every step is a frame here."""
+        """Same as `total_steps`: every step is one frame here."""
         return self.total_steps
 
     @property
     def eval_every_frames(self) -> int | None:
-        """The steps from one evaluation to the next, since every step is a frame here."""
+        """Same as `eval_every_steps`: every step is one frame here."""
         return self.eval_every_steps
 
     @property
     def costs_like(self) -> str:
-        """What the cost of a step depends on."""
+        """Key that environments with the same cost per step share."""
         return self.label
 
     @property
     def longest_steps(self) -> int:
-        """The most steps that training takes."""
+        """Maximum number of steps of training."""
         return self.total_steps
 
 
 EnvConfig = DeepSeaConfig | AtariConfig | GymConfig
-
-__all__ = ["AtariConfig", "DeepSeaConfig", "EnvConfig", "GymConfig"]

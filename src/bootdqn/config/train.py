@@ -1,7 +1,7 @@
 """The configuration of one run: every part's flags composed, with the paper's values as defaults.
 
-Field names are unique over all parts, so a configuration is also one flat mapping. That mapping is `config.json`, its
-keys are the flags of the command line, and it is what a sweep varies.
+Field names are unique over all parts, so a configuration is also one flat mapping: that is `config.json`, its keys are
+the flags of the command line, and a sweep varies them.
 """
 
 import difflib
@@ -21,7 +21,7 @@ EnvT = TypeVar("EnvT", bound=EnvConfig)
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Seed, device and records."""
+    """Seed, device and metrics."""
 
     seed: Seed = 0
     """Seed of every random stream of the run."""
@@ -32,9 +32,9 @@ class RunConfig:
     threads: Annotated[int, Range(ge=1, le=1024)] = 1
     """Threads of PyTorch and BLAS; part of the configuration because they change the rounding."""
     log_every: PositiveInt = 1000
-    """Updates from one `update` record to the next; the first come earlier, after 10, 20, ..., 100, 200, ..."""
+    """Updates from one `update` metric to the next; the first come earlier, after 10, 20, ..., 100, 200, ..."""
     snapshot_every: PositiveInt | Literal["log"] | None = None
-    """Keep the networks after every so many steps, or after 100, 200, 400, 800, ... (log), to look at them later."""
+    """Save a snapshot of the networks every so many steps, or after 100, 200, 400, 800, ... (log), to inspect later."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -42,14 +42,14 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Evaluation by the vote of the heads, on an environment of its own; the environment's flags say how often."""
+    """Evaluation by the vote of the heads, on an environment of its own; the environment's flags set how often."""
 
     eval_episodes: PositiveInt = 10
-    """The most episodes of one evaluation."""
+    """Maximum number of episodes of an evaluation."""
     eval_max_steps: PositiveInt = 500_000
-    """The most steps of one evaluation."""
+    """Maximum number of steps of an evaluation."""
     vote: VoteRule = "plurality"
-    """How the heads vote."""
+    """Voting rule of the heads."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -85,7 +85,7 @@ class TrainConfig(Generic[EnvT]):
 
     def __post_init__(self) -> None:
         if self.learner.target_every is None and self.env.default_target_every is None:
-            raise ValueError("--target-every needs a number of steps here; only DeepSea has one by itself")
+            raise ValueError("--target-every needs a number of steps here; only DeepSea has a default for None")
         capacity, fewest = self.replay.replay_capacity, self.run.num_envs * (self.env.frame_stack + 1)
         if capacity < fewest:
             raise ValueError(
@@ -134,13 +134,13 @@ Where rewards are sparse, heads that all learn from the same few thousand silent
 half the data each, and a uniform start, keep them apart.
 """
 
-CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
-"""Settings that runs may differ in and still be the same."""
+_CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
+"""Settings that no number of a run depends on."""
 DEFAULTS: dict[str, TrainConfig[Any]] = {DeepSeaConfig.kind: DEEP_SEA, AtariConfig.kind: ATARI, GymConfig.kind: GYM}
 
 
 def default_settings() -> dict[str, dict[str, Any]]:
-    """Return each environment's defaults as one mapping, by its kind: what a report compares runs with."""
+    """Return the default settings of each environment by its kind, as flat mappings; reports compare runs with them."""
     return {kind: to_flat(config) for kind, config in DEFAULTS.items()}
 
 
@@ -165,11 +165,11 @@ def to_flat(config: TrainConfig[Any]) -> dict[str, Any]:
 
 
 def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
-    """Return the configuration that `flat` describes; what it leaves out has the environment's default.
+    """Return the configuration that `flat` describes; settings that it leaves out have the environment's defaults.
 
     Raises:
-        ValueError: An unknown key (the closest one is named), or a value that its field does not take.
-        CodeNotImportedError: It needs code of the user's own; all the flags that ask for it are named.
+        ValueError: An unknown setting (the message suggests the closest), or a value that its field does not take.
+        UserCodeNotImportedError: It needs user code; the message lists all flags that import it.
     """
     default = DEFAULTS[_kind_of(flat)]
     remaining = {key: value for key, value in flat.items() if key != "environment"}
@@ -195,13 +195,13 @@ def _kind_of(flat: Mapping[str, Any]) -> str:
     """Return the kind of environment that the settings are for.
 
     Raises:
-        ValueError: There is none, or it is one of many and they do not say which.
+        ValueError: It is missing or unknown, or the settings do not choose a task of it.
     """
     kind = flat.get("environment")
     if kind is None:
         close = difflib.get_close_matches("environment", map(str, flat), n=1)
-        hint = f" (is {close[0]!r} meant to be it?)" if close else ""
-        raise ValueError(f"environment is missing{hint}: one of {', '.join(DEFAULTS)}")
+        hint = f"; {close[0]!r} is no setting" if close else ""
+        raise ValueError(f"environment is missing: one of {', '.join(DEFAULTS)}{hint}")
     if not isinstance(kind, str) or kind not in DEFAULTS:
         raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
     env = DEFAULTS[kind].env
@@ -212,21 +212,18 @@ def _kind_of(flat: Mapping[str, Any]) -> str:
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the keys whose values differ between two flat configurations, with both values.
+    """Return the settings that differ between two flat configurations, with both values.
 
-    A key that one of them lacks, because it was written before there was such a setting, has its default there. What
-    changes no number is passed over.
+    A setting that one of them lacks, because an earlier version wrote it, has its default there. Settings that change
+    no number are ignored.
     """
     one, other = _completed(one), _completed(other)
-    keys = sorted({*one, *other} - CHANGE_NO_NUMBER)
+    keys = sorted({*one, *other} - _CHANGE_NO_NUMBER)
     return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
 
 
 def budget_change(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[str, int, int] | None:
-    """Return the setting that is the budget of a run, and both values, if two flat configurations differ in it alone.
-
-    The budget is a number of episodes, frames or steps.
-    """
+    """Return the name and both values of the budget (episodes, frames or steps) if two runs differ in it alone."""
     different = differences(there, here)
     if len(different) != 1 or there.get("environment") not in DEFAULTS:
         return None
@@ -236,9 +233,9 @@ def budget_change(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[st
 
 
 def is_further(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
-    """Return whether one flat configuration is another with a larger budget, and no more.
+    """Return whether the flat configuration `here` is that of `there` with a larger budget.
 
-    Of the numbers of a run only the last depends on it, so what was run is the beginning of what is asked for.
+    A run does not depend on its budget before it ends, so the run `there` is the beginning of the one `here`.
     """
     change = budget_change(there, here)
     return change is not None and change[1] < change[2]
