@@ -276,7 +276,7 @@ def test_a_claim_that_is_not_true_is_refused():
 @pytest.mark.parametrize(
     ("text", "origin", "message"),
     [
-        (None, "mod.Mine", "no module 'mod' is installed, nor is one in /"),
+        (None, "mod.Mine", "no module 'mod' is installed, or in /"),
         (None, "mod.deep.Mine", "no module 'mod' is installed"),
         ("x = 1", "mod.Mine", r"mod \(.*mod.py\) has no 'Mine'"),
         ("Mien = 1", "mod.Mine", "did you mean 'Mien'"),

@@ -72,7 +72,7 @@ def test_the_flag_is_seen_however_it_is_written(flag, tmp_path):
         ([*TRAIN, *MINE, "--strategy", "mine:scael=1"], "mine has no parameter 'scael'; did you mean 'scale'?"),
         ([*TRAIN, "--strategy", "mine"], "unknown strategy 'mine'"),
         ([*TRAIN, "--strategy-from", "my_strategy.Mein"], "did you mean 'Mine'?"),
-        ([*TRAIN, "--strategy-from", "my_stratgy.Mine"], "no module 'my_stratgy' is installed, nor is one in"),
+        ([*TRAIN, "--strategy-from", "my_stratgy.Mine"], "no module 'my_stratgy' is installed, or in"),
         ([*TRAIN, "--strategy-from", "my_strategy.py"], "has no 'py'"),
         ([*TRAIN, "--strategy-from", "./my_strategy.py"], "must be MODULE.CLASS"),
         ([*TRAIN, "--strategy-from"], "--strategy-from expected one argument"),

@@ -1,1 +1,1 @@
-"""Leaves with no knowledge of learning: specs, random streams, files, the run folder's schema, names and colours."""
+"""Foundations that know nothing of learning: fields, files, random streams, errors and text."""

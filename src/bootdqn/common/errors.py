@@ -7,39 +7,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_OURS = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[1]
 _INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 class UsageError(Exception):
-    """What was asked for cannot be done; the message says why and what to do instead. The command line exits with 2."""
+    """The request cannot be met; the message states why and what to do instead. The command line exits with 2."""
 
 
 def how_to_install(extra: str) -> str:
-    """Say how to install one of the package's extras: from its clone, since no index has the package."""
+    """Return how to install one of the package's extras: from its clone, since no index has the package."""
     return f"in the clone of bootdqn, pip install -c constraints.txt -e '.[{extra}]'"
 
 
 class RunInUseError(UsageError):
-    """Another process holds the folder."""
+    """The run directory is in use by another process."""
 
 
 class RenderModeError(UsageError):
-    """An environment has no picture of itself."""
+    """An environment cannot be rendered."""
 
 
 class DamagedFileError(UsageError):
-    """A file cannot be read as what it should be."""
+    """A file is not of its format."""
 
 
 class WriteError(UsageError):
-    """There is no writing where something was to go: it is full, read-only, or no folder."""
+    """A file cannot be written: the disk is full or read-only, or its parent is no directory."""
 
 
 def check_writable(path: Path, flag: str) -> None:
-    """Raise a NotWrittenError that names `flag` unless `path` can be written, be it there already or still to be made.
+    """Raise a WriteError that names `flag` unless `path` can be written, whether it exists or not.
 
-    Checked before long work, so that nothing is lost at its end.
+    To be called before long work, so that nothing is lost at its end.
     """
     existing = next(above for above in (path, *path.parents) if above.exists())
     if existing != path and not existing.is_dir():
@@ -49,23 +49,23 @@ def check_writable(path: Path, flag: str) -> None:
 
 
 def reason_of(error: OSError) -> str:
-    """Return why the operating system refused, without its number: `read-only file system`."""
+    """Return the reason of the operating system, without its number: `read-only file system`."""
     return error.strerror.lower() if error.strerror else str(error)
 
 
 class TrainingError(Exception):
-    """A run cannot go on: an environment raised, or a number is not finite. The command line exits with 1."""
+    """A run cannot continue: an environment raised, or a number is not finite. The command line exits with 1."""
 
 
 class RunLostError(TrainingError):
-    """Another process has taken the folder over, because this one was silent for too long."""
+    """Another process has taken the run directory over, because this one did not respond for too long."""
 
 
 @contextmanager
 def blamed_on(culprit: str, when: str = "") -> Iterator[None]:
-    """Turn whatever is raised within, by code that is not ours, into a TrainingError that says by whom.
+    """Turn any exception raised within by code outside the package into a TrainingError that names the `culprit`.
 
-    A lack of memory is nobody's fault, and is left as it is: the command line knows what to advise.
+    A lack of memory is left as it is: the command line knows what to advise.
     """
     try:
         yield
@@ -78,21 +78,21 @@ def blamed_on(culprit: str, when: str = "") -> Iterator[None]:
 
 
 def is_lack_of_memory(error: Exception) -> bool:
-    """Return whether `error` says that memory ran out, here or on a GPU. PyTorch, not imported for it, has its own."""
+    """Return whether memory ran out, here or on a GPU; PyTorch's error is known by its name, without an import."""
     if isinstance(error, RuntimeError):
         return type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)
     return isinstance(error, MemoryError)
 
 
 def raised_in(error: BaseException) -> str:
-    """Return the file and the line of the code that is not ours which raised `error`, or nothing where all of it is.
+    """Return the file and line outside the package that raised `error`; empty where all of its traceback is inside.
 
-    Of that code the last that was not installed counts, if there is any: what a user wrote, not the library it called.
+    The last frame of user code is preferred to those of the installed libraries that it called.
     """
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _below(frame, _OURS)]
-    own = [frame for frame in frames if not _below(frame, *_INSTALLED)]
-    return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (own or frames)[-1:])
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _below(frame, _PACKAGE)]
+    user_code = [frame for frame in frames if not _below(frame, *_INSTALLED)]
+    return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (user_code or frames)[-1:])
 
 
-def _below(frame: traceback.FrameSummary, *folders: Path) -> bool:
-    return any(Path(frame.filename).is_relative_to(folder) for folder in folders)
+def _below(frame: traceback.FrameSummary, *directories: Path) -> bool:
+    return any(Path(frame.filename).is_relative_to(directory) for directory in directories)

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, in directories that somebody else may have written to, and JSON in them."""
+"""Atomic writes, and safe reads of files and JSON in directories that somebody else may have written to."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bootdqn.common.errors import DamagedFileError
 
 BLOCK = 2**16
-"""Bytes that are read at a time from the end of a file."""
+"""Bytes read at a time from the end of a file."""
 _REMEDY = "remove it, or copy the run again from where it was made"
 
 
@@ -25,7 +25,7 @@ def write_text_atomically(path: Path, text: str) -> None:
 def write_bytes_atomically(path: Path, content: bytes) -> None:
     """Write `content` to `path` so that a reader, or a crash, never sees half of it.
 
-    What stands at `path` is replaced, never written into, so a link there leads nowhere.
+    An existing file is replaced, never written into, so a link at `path` is not followed.
     """
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")  # two may be writing the same file
     try:
@@ -40,12 +40,12 @@ def write_bytes_atomically(path: Path, content: bytes) -> None:
 
 
 def write_json_atomically(path: Path, value: Any) -> None:
-    """Write `value` as indented JSON; infinities and NaN are refused, since JSON has none."""
+    """Write `value` as indented JSON; a ValueError for infinities and NaN, which JSON does not have."""
     write_text_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def is_present(path: Path) -> bool:
-    """Return whether anything has this name, be it a link that leads nowhere."""
+    """Return whether anything has this name, even a broken link."""
     return os.path.lexists(path)
 
 
@@ -55,14 +55,14 @@ def open_regular(path: Path, flags: int = os.O_RDONLY, *, alone: bool = False) -
     Args:
         path: The file; the last part of its name is not followed if it is a link.
         flags: As for `os.open`.
-        alone: Refuse a file that has further names (hard links), since writing would change all of them.
+        alone: Whether to reject a file with further names (hard links), since writing would change all of them.
 
     Raises:
-        DamagedFileError: It is something else than a regular file.
-        OSError: It is not there, or cannot be opened.
+        DamagedFileError: It is no regular file.
+        OSError: It does not exist, or cannot be opened.
     """
     with contextlib.suppress(FileNotFoundError):
-        _check_regular(path, os.lstat(path), alone=alone)  # to open a device alone may have effects
+        _check_regular(path, os.lstat(path), alone=alone)  # opening a device may have effects
     handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     try:
         _check_regular(path, os.fstat(handle), alone=alone)
@@ -76,8 +76,8 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
     """Return the content of a regular file.
 
     Raises:
-        DamagedFileError: It is something else, or larger than `max_bytes`.
-        OSError: It is not there, or cannot be read.
+        DamagedFileError: It is no regular file, or larger than `max_bytes`.
+        OSError: It does not exist, or cannot be read.
     """
     with os.fdopen(open_regular(path), "rb") as file:
         if (size := os.fstat(file.fileno()).st_size) > max_bytes:
@@ -86,11 +86,11 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
 
 
 def read_lines(path: Path, max_bytes: int) -> Iterator[bytes]:
-    """Yield the lines of a regular file; a last one that breaks off, as a crash leaves it, is passed over.
+    """Yield the lines of a regular file; an incomplete last line, as a crash leaves it, is skipped.
 
     Raises:
-        DamagedFileError: It is something else, or a line is longer than `max_bytes`.
-        OSError: It is not there, or cannot be read.
+        DamagedFileError: It is no regular file, or a line is longer than `max_bytes`.
+        OSError: It does not exist, or cannot be read.
     """
     with os.fdopen(open_regular(path), "rb") as file:
         while (line := file.readline(max_bytes + 1)).endswith(b"\n"):
@@ -100,7 +100,7 @@ def read_lines(path: Path, max_bytes: int) -> Iterator[bytes]:
 
 
 def read_lines_backwards(path: Path, max_bytes: int) -> Iterator[bytes]:
-    """Yield the lines of a regular file, the last whole one first; raises what `read_lines` does."""
+    """Yield the lines of a regular file, the last complete one first; raises as `read_lines` does."""
     with os.fdopen(open_regular(path), "rb") as file:
         position, rest, ended = file.seek(0, os.SEEK_END), b"", False
         while position:
@@ -119,13 +119,13 @@ def read_lines_backwards(path: Path, max_bytes: int) -> Iterator[bytes]:
 
 
 def check_file(path: Path, *, alone: bool = False) -> None:
-    """Raise a DamagedFileError unless `path` is a regular file or not there; `alone` as for `open_regular`."""
+    """Raise a DamagedFileError if `path` exists and is no regular file; `alone` as for `open_regular`."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         _check_regular(path, os.lstat(path), alone=alone)
 
 
 def check_directory(path: Path) -> None:
-    """Raise a DamagedFileError unless `path` is a directory, and no link to one, or not there."""
+    """Raise a DamagedFileError if `path` exists and is no directory; a link to one is none."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         mode = os.lstat(path).st_mode
         if not stat.S_ISDIR(mode):
@@ -133,21 +133,21 @@ def check_directory(path: Path) -> None:
 
 
 def is_directory(path: Path) -> bool:
-    """Return whether `path` is a directory, and no link to one."""
+    """Return whether `path` is a directory; a link to one is none."""
     return path.is_dir() and not path.is_symlink()
 
 
 def make_directory(path: Path) -> None:
-    """Make the directory `path` unless it is there; an OSError where it cannot be made, or something has its name."""
+    """Create the directory `path` unless it exists; an OSError where it cannot be created."""
     if not is_directory(path):
         path.mkdir()
 
 
 def list_directory(path: Path) -> list[str]:
-    """Return the names in the directory `path`, sorted; none where it is not there.
+    """Return the names in the directory `path`, sorted; none where it does not exist.
 
     Raises:
-        DamagedFileError: It is something else than a directory.
+        DamagedFileError: It is no directory.
         OSError: It cannot be read.
     """
     check_directory(path)
@@ -155,15 +155,15 @@ def list_directory(path: Path) -> list[str]:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a regular file, if it is there; a DamagedFileError where something else has its name."""
+    """Remove a regular file, if it exists; a DamagedFileError where it is something else."""
     check_file(path)
     path.unlink(missing_ok=True)
 
 
 def remove_files(directory: Path, names: re.Pattern[str], keep: Container[str] = ()) -> None:
-    """Remove from `directory` the regular files whose whole names match `names`, but those to `keep`.
+    """Remove from `directory` the regular files whose full names match `names`, except those to `keep`.
 
-    Whatever else is in it is left alone, and so is all of it where `directory` is a link.
+    Nothing else is removed, and nothing at all where `directory` is a link.
     """
     for path in _matching(directory, names, keep):
         if path.is_file() and not path.is_symlink():
@@ -171,21 +171,21 @@ def remove_files(directory: Path, names: re.Pattern[str], keep: Container[str] =
 
 
 def remove_directory(directory: Path, names: re.Pattern[str]) -> None:
-    """Remove from `directory` the regular files whose names match, and itself where nothing else is in it."""
+    """Remove from `directory` the regular files whose names match, and the directory itself if it is empty then."""
     remove_files(directory, names)
     with contextlib.suppress(OSError):
         directory.rmdir()
 
 
 def remove_directories(parent: Path, names: re.Pattern[str], files: re.Pattern[str], keep: Container[str] = ()) -> None:
-    """Remove from `parent` the directories whose names match `names`, but those to `keep`, with the `files` in them."""
+    """Call `remove_directory` for the directories in `parent` whose names match, except those to `keep`."""
     for path in _matching(parent, names, keep):
         remove_directory(path, files)
 
 
-def sync_folder(folder: Path) -> None:
-    """See the names in `folder` safely on the disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync_directory(directory: Path) -> None:
+    """Flush the names in `directory` to the disk."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:
@@ -224,18 +224,16 @@ def _kind_of(mode: int) -> str:
 
 MAX_DEPTH = 32
 MAX_NUMBER = 1e100
-"""Rewards are float32 numbers, so that no sum of them comes near. Squares of what is below are finite."""
-
-
+"""No sum of rewards, which are float32, comes near it, and its square is finite."""
 MAX_STORED = 9_000
-"""Characters that are kept of a text whose length nobody vouches for."""
+"""Characters that are kept of a text from outside."""
 
 
 class Limits(NamedTuple):
-    """What a file of one kind may hold."""
+    """Limits of the content of one kind of file."""
 
     max_bytes: int
-    """Of the file, or of a line where it has one object a line."""
+    """Of the file, or of a line where each holds one object."""
     max_text: int
     """Characters of any text in it."""
     integer_bits: int = 63
@@ -254,7 +252,7 @@ def read_json_object(path: Path, limits: Limits) -> dict[str, Any]:
     """Return the JSON object in `path`.
 
     Raises:
-        DamagedFileError: It is not there, or holds something else, or more than the limits.
+        DamagedFileError: It cannot be read, is no JSON object, or exceeds the limits.
     """
     try:
         content = read_regular(path, limits.max_bytes)
@@ -264,7 +262,7 @@ def read_json_object(path: Path, limits: Limits) -> dict[str, Any]:
 
 
 def parse_json_object(content: bytes, where: str, limits: Limits) -> dict[str, Any]:
-    """Return the JSON object that `content` is, or raise a DamagedFileError that begins with `where`."""
+    """Return the JSON object in `content`; a DamagedFileError that starts with `where` if there is none."""
     try:
         value = json.loads(content.decode()) if content.strip() else None
     except (ValueError, RecursionError) as error:
@@ -278,13 +276,13 @@ def parse_json_object(content: bytes, where: str, limits: Limits) -> dict[str, A
 
 
 def storable(text: str) -> str:
-    """Return a text of somebody else, such as an error's, as one that can be read again from any file of a run."""
+    """Return a text from outside, such as an error's, as one that every file of a run can store."""
     encodable = text.encode(errors="backslashreplace").decode().replace("\0", "\\0")
     return encodable if len(encodable) <= MAX_STORED else f"{encodable[:MAX_STORED]}..."
 
 
 def _problem_with(value: Any, limits: Limits, depth: int) -> str:
-    """Return what is wrong with a value, or nothing."""
+    """Return the reason why a value is rejected, or an empty text."""
     kind = type(value)
     if kind is int:
         return "" if value.bit_length() <= limits.integer_bits else f"a number has {value.bit_length():,} bits"

@@ -1,4 +1,4 @@
-"""Random numbers by name. Every draw of a run comes from a stream made from (seed, purpose), which can be saved."""
+"""Named random streams. Every random number of a run comes from one, derived from (seed, purpose)."""
 
 import hashlib
 from typing import Any
@@ -14,7 +14,7 @@ def random_stream(seed: int, purpose: str) -> np.random.Generator:
 
 
 class RandomStreams:
-    """All the streams of one run, made when first asked for, saved and restored together.
+    """Random streams of one run, created when first used, saved and restored together.
 
     Example:
         >>> streams = RandomStreams(seed=3)
@@ -37,7 +37,7 @@ class RandomStreams:
         return {purpose: dict(stream.bit_generator.state) for purpose, stream in sorted(self._streams.items())}
 
     def set_state(self, state: dict[str, dict[str, Any]]) -> None:
-        """Put every stream where `get_state` found it; streams not named there start from the beginning."""
+        """Restore every stream to its state in `get_state`; streams missing there restart."""
         for purpose in list(self._streams):
             self._streams[purpose].bit_generator.state = random_stream(self._seed, purpose).bit_generator.state
         for purpose, stream_state in state.items():

@@ -1,4 +1,4 @@
-"""What the rooms tell each other: what an environment looks like, and what a batch of transitions is made of."""
+"""Types that packages exchange: specs of observations and environments, and batches of transitions."""
 
 from dataclasses import dataclass, field
 from math import prod
@@ -11,12 +11,12 @@ Array = NDArray[Any]
 SMALLEST_SCREEN = 36
 """Side of the smallest image that the paper's three convolutions can take."""
 LARGEST_STACK = 256
-"""The most frames in one observation: the replay counts in a byte how far back they go."""
+"""Maximum number of frames in one observation: the replay stores in a byte how far back they go."""
 
 
 @dataclass(frozen=True)
 class DiscreteSpec:
-    """Observations that are one of `num_values` numbers, 0 first."""
+    """Observations that are integers in 0..num_values - 1."""
 
     num_values: int
     shape: tuple[int, ...] = ()
@@ -34,7 +34,7 @@ class BoxSpec:
 
     @property
     def size(self) -> int:
-        """How many numbers one observation holds."""
+        """Number of elements of an observation."""
         return prod(self.shape)
 
 
@@ -43,7 +43,7 @@ ObservationSpec = DiscreteSpec | BoxSpec
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """What an agent must know of an environment."""
+    """Observations and actions of an environment."""
 
     observation: ObservationSpec
     num_actions: int
@@ -53,7 +53,7 @@ def as_batch(observations: Any, spec: ObservationSpec) -> Array:
     """Return observations as an array (B, ...) of the type in `spec`.
 
     Raises:
-        ValueError: They have another shape, numbers of another kind, or integers that are out of range.
+        ValueError: They have another shape, another type of numbers, or integers out of range.
     """
     batch = np.asarray(observations)
     shape = str(("B", *spec.shape)).replace("'", "")
@@ -72,7 +72,7 @@ def as_batch(observations: Any, spec: ObservationSpec) -> Array:
 
 
 class Batch(NamedTuple):
-    """B transitions, as the replay gives them and the learner takes them."""
+    """B transitions, as the replay samples them and the learner takes them."""
 
     observation: Array
     """(B, ...)"""
@@ -81,7 +81,7 @@ class Batch(NamedTuple):
     reward: Array
     """(B,) float32."""
     discount: Array
-    """(B,) float32: what the next value is worth; 0 after a terminated transition, the discount otherwise."""
+    """(B,) float32: factor of the next value; 0 after a terminated transition, the discount otherwise."""
     next_observation: Array
     """(B, ...); unspecified where `discount` is 0."""
     mask: Array
@@ -89,4 +89,4 @@ class Batch(NamedTuple):
     weight: Array
     """(B,) float32: importance weights, 1 where sampling is uniform."""
     slot: Array
-    """(B,) integers: where in the replay the transitions stand."""
+    """(B,) integers: slots of the transitions in the replay."""

@@ -1,4 +1,4 @@
-"""Arrays in files: the safetensors format, written as a stream and read with suspicion. Nothing in it is ever run."""
+"""Arrays in safetensors files, which never run code: written as a stream, and checked when read."""
 
 import hashlib
 import json
@@ -23,14 +23,14 @@ MAX_BYTES = 2**40
 
 
 class Digest(NamedTuple):
-    """What tells a file from another one."""
+    """SHA-256 and size of a file."""
 
     sha256: str
     size: int
 
 
 def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> Digest:
-    """Write `arrays` to a new file and see it safely on the disk.
+    """Write `arrays` to a new file, flushed to the disk, and return its digest.
 
     The library's own writer first copies everything into one buffer; this one copies nothing, so that saving a large
     state needs no memory.
@@ -64,14 +64,14 @@ def read_tensors(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, Array]:
     try:
         return read_tensors_and_metadata(path, max_bytes)[0]
     except FileNotFoundError as error:
-        raise DamagedFileError(f"{path} is not there") from error
+        raise DamagedFileError(f"{path} does not exist") from error
 
 
 def read_tensors_and_metadata(path: Path, max_bytes: int = MAX_BYTES) -> tuple[dict[str, Array], dict[str, str]]:
-    """Return the arrays in a safetensors file, and the texts that were written with them.
+    """Return the arrays in a safetensors file, and its metadata.
 
     Raises:
-        FileNotFoundError: It is not there.
+        FileNotFoundError: It does not exist.
         DamagedFileError: It cannot be read as one, or is larger than `max_bytes`.
     """
     try:
@@ -80,9 +80,9 @@ def read_tensors_and_metadata(path: Path, max_bytes: int = MAX_BYTES) -> tuple[d
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     except (DamagedFileError, FileNotFoundError):
         raise
-    except Exception as error:  # the library raises what it comes across, such as an AttributeError at a foreign type
+    except Exception as error:  # the library raises many types, such as an AttributeError for an unknown dtype
         if is_lack_of_memory(error):
-            raise  # a machine that is too small says nothing of the file
+            raise  # the file may be fine
         raise DamagedFileError(f"{path}: {type(error).__name__}: {error}") from error
     return arrays, header.get("__metadata__", {})
 

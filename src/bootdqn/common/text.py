@@ -9,7 +9,7 @@ MAX_LABEL = 100
 
 
 def printable(text: str) -> str:
-    r"""Return a text of somebody else with what a terminal or a file would choke on written as Python escapes it.
+    r"""Return a text from outside with its unprintable characters escaped as in Python.
 
     Example:
         >>> printable("ε: a\tb\x1b[2J")
@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 def as_plotted(text: str) -> str:
-    r"""Return a text of somebody else as a figure has room for it, and so that Matplotlib reads no formula in it.
+    r"""Return a text from outside as a label of a figure: shortened, escaped, and without formulas for Matplotlib.
 
     Example:
         >>> as_plotted(r"costs $\frac$")
@@ -27,11 +27,11 @@ def as_plotted(text: str) -> str:
     """
     short = text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
     shown = printable(short).replace("$", r"\$")
-    return f" {shown}" if shown.startswith("_") else shown  # which no legend shows
+    return f" {shown}" if shown.startswith("_") else shown  # legends hide labels that start with _
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return the end of a message about an unknown `word`: the known one closest to it, or `otherwise`.
+    """Return the end of a message about an unknown `word`: the closest known one, or else `otherwise`.
 
     Example:
         >>> did_you_mean("Evio", ["greedy", "evoi"]), did_you_mean("x", ["greedy", "evoi"], "see the list")
@@ -44,7 +44,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def format_count(number: int, noun: str) -> str:
-    """Return how many there are of what `noun` names one of.
+    """Return a number with its noun, in the plural where due.
 
     Example:
         >>> format_count(1, "run"), format_count(2000, "run")
@@ -54,7 +54,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """Return a number to four significant digits, and large ones to the last whole digit.
+    """Return a number to four significant digits, but never fewer than all before the decimal point.
 
     Example:
         >>> [format_number(value) for value in (-0.0058333, 0.0, 99.5, 187.4321, 28539.3)]

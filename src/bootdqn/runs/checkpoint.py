@@ -31,7 +31,7 @@ from bootdqn.common.files import (
     remove_directories,
     remove_directory,
     remove_files,
-    sync_folder,
+    sync_directory,
     write_bytes_atomically,
 )
 from bootdqn.common.specs import Array
@@ -112,11 +112,11 @@ class Checkpoints:
             write_bytes_atomically(part / "state.json", text)
             files["state.json"] = Digest(hashlib.sha256(text).hexdigest(), len(text))
             write_bytes_atomically(part / "manifest.json", _manifest(step, files, segments))
-            sync_folder(part)
+            sync_directory(part)
             final = self._folder(step)
             remove_directory(final, _FILE_OF_CHECKPOINT)  # a damaged one: a good one of this step is in `_kept`
             part.rename(final)
-            sync_folder(self._path)
+            sync_directory(self._path)
         except BaseException:
             with contextlib.suppress(OSError):
                 remove_directory(part, _FILE_OF_CHECKPOINT)
@@ -206,7 +206,7 @@ class Checkpoints:
                     part.unlink(missing_ok=True)
                 segments[index] = segment
                 written += segment.digest.size
-        sync_folder(self._segments_path)
+        sync_directory(self._segments_path)
         return segments, written
 
     def _remember(self, loaded: LoadedCheckpoint) -> None:
