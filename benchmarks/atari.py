@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from bootdqn.agent.factory import precision_advice
+from bootdqn.agent.learner import precision_warning
 from bootdqn.config.agent import LearnerConfig
 from bootdqn.config.envs import AtariConfig
 from bootdqn.config.train import from_flat, resolve
@@ -118,7 +118,7 @@ def ours(num_heads: int, strategy: str = "evoi", precision: str = "fp32") -> Ite
 
 def precisions() -> list[str]:
     """Return the precisions that this processor has instructions for, float32 first."""
-    return ["fp32"] + ["bf16"] * (not precision_advice(LearnerConfig(precision="bf16"), "cpu"))
+    return ["fp32"] + ["bf16"] * (not precision_warning(LearnerConfig(precision="bf16"), "cpu"))
 
 
 def perform(connection: Connection, name: str, make: Callable[[], Iterator[object]], threads: int) -> None:

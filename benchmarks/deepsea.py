@@ -94,14 +94,14 @@ Results = dict[int, dict[str, list[Turn]]]
 def contestants(size: int, strategy: str) -> dict[str, Contestant]:
     """Return who is compared at one size, in the order of their turns; `ours` is this program's default engine."""
     start = LEARNING_STARTS + max(LEARNING_STARTS, 2 * size)
-    fused, autograd = partial(bootdqn, size, strategy, "auto"), partial(bootdqn, size, strategy, "autograd")
+    compiled, autograd = partial(bootdqn, size, strategy, "auto"), partial(bootdqn, size, strategy, "autograd")
     default, matched = "default: prior, mask 1.0, target every 4", f"matched: no prior, mask 0.5, target every {size}"
     return {
-        "ours": Contestant("bootdqn", f"{strategy}, replay nearly empty", fused, start),
+        "ours": Contestant("bootdqn", f"{strategy}, replay nearly empty", compiled, start),
         "default": Contestant("bsuite", default, partial(bsuite, size, False), start),
         "matched": Contestant("bsuite", matched, partial(bsuite, size, True), start),
-        "ours, older": Contestant("bootdqn", f"{strategy}, replay a fifth full", fused, REPLAY_CAPACITY // 5),
-        "ours, oldest": Contestant("bootdqn", f"{strategy}, replay full", fused, REPLAY_CAPACITY),
+        "ours, older": Contestant("bootdqn", f"{strategy}, replay a fifth full", compiled, REPLAY_CAPACITY // 5),
+        "ours, oldest": Contestant("bootdqn", f"{strategy}, replay full", compiled, REPLAY_CAPACITY),
         "autograd": Contestant("bootdqn", f"{strategy}, --engine autograd", autograd, start),
     }
 

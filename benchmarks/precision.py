@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from bootdqn.agent.learner import AutogradLearner
+from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.threads import pinned_threads

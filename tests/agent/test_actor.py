@@ -28,7 +28,7 @@ def test_heads_are_drawn_uniformly_and_independently():
     actor = make_actor(num_heads=7)
     draws = []
     for _ in range(7000):
-        actor.draw_head(0)
+        actor.sample_head(0)
         draws.append(int(actor.heads[0]))
     draws = np.array(draws)
     assert frequencies_are_uniform(draws, 7)
@@ -39,13 +39,13 @@ def test_drawing_a_head_for_one_environment_leaves_the_others_alone():
     actor = make_actor(num_envs=4, num_heads=1000)
     for env in (2, 0, 2, 3):
         before = actor.heads.copy()
-        actor.draw_head(env)
+        actor.sample_head(env)
         assert [int(e) for e in np.flatnonzero(actor.heads != before)] == [env]
 
 
 def test_one_head_is_always_the_active_one():
     actor = make_actor(num_heads=1)
-    actor.draw_head(0)
+    actor.sample_head(0)
     assert actor.heads.tolist() == [0]
 
 
@@ -54,7 +54,7 @@ def test_the_same_stream_draws_the_same_heads_and_actions():
     q = np.zeros((3, 3, 9))
     for step in range(20):
         for actor in actors:
-            actor.draw_head(step % 3)
+            actor.sample_head(step % 3)
         np.testing.assert_array_equal(actors[0].heads, actors[1].heads)
         actions = [actor.act(q, step, learning=step > 10) for actor in actors]
         np.testing.assert_array_equal(*actions)
@@ -80,7 +80,7 @@ def test_actions_are_those_of_the_strategy_state_by_state(strategy, num_envs):
     for _ in range(10):
         q = rng.normal(size=(num_envs, 5, 4)).astype(np.float32)
         for env in range(num_envs):
-            actor.draw_head(env)
+            actor.sample_head(env)
         actions = actor.act(q, 0, learning=True)
         alone = [int(parse_strategy(strategy).select(q[env], int(actor.heads[env]))) for env in range(num_envs)]
         assert actions.tolist() == alone

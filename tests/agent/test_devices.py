@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from bootdqn.agent import learner as learner_module
+from bootdqn.agent import autograd_learner
 from reference.batches import random_batch
 from reference.comparison import KINDS
 
@@ -25,7 +25,7 @@ def nothing_comes_back(monkeypatch):
         assert {vector.device.type for vector in vectors} == {"meta"}
         return [np.zeros(len(vector), np.float32) for vector in vectors]
 
-    monkeypatch.setattr(learner_module, "_to_host", of_shape)
+    monkeypatch.setattr(autograd_learner, "_to_host", of_shape)
 
 
 @pytest.mark.usefixtures("nothing_comes_back")

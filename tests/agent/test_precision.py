@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.factory import make_learner, precision_advice
+from bootdqn.agent.learner import make_learner, precision_warning
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
@@ -82,16 +82,16 @@ def test_an_unknown_precision_is_refused():
 
 
 def test_a_processor_without_bf16_is_told_so(monkeypatch):
-    assert precision_advice(LearnerConfig(), "cpu") == ""
+    assert precision_warning(LearnerConfig(), "cpu") == ""
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
-    assert "use --precision fp32" in precision_advice(LearnerConfig(precision="bf16"), "cpu")
+    assert "use --precision fp32" in precision_warning(LearnerConfig(precision="bf16"), "cpu")
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True)
-    assert precision_advice(LearnerConfig(precision="bf16"), "cpu") == ""
+    assert precision_warning(LearnerConfig(precision="bf16"), "cpu") == ""
 
 
 @pytest.mark.parametrize(("native", "advice"), [(True, ""), (False, "this cuda emulates bf16, many times slower")])
 def test_a_gpu_that_only_emulates_bf16_is_told_apart(monkeypatch, native, advice):
     monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation=True: native or including_emulation)
-    told = precision_advice(LearnerConfig(precision="bf16"), "cuda")
+    told = precision_warning(LearnerConfig(precision="bf16"), "cuda")
     assert told.startswith(advice)
     assert bool(told) == bool(advice)

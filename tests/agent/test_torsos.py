@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.torsos import seen_as
+from bootdqn.agent.torsos import describe_input
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import NetworkConfig
@@ -101,11 +101,11 @@ def test_a_stack_of_frames_gets_the_papers_convolutions_whoever_stacked_them():
     ],
 )
 def test_it_is_told_what_observations_are_taken_for(shape, dtype, told):
-    assert seen_as(BoxSpec(shape, np.dtype(dtype))) == f"observations are {told}"
+    assert describe_input(BoxSpec(shape, np.dtype(dtype))) == f"observations are {told}"
 
 
 def test_what_is_no_image_is_told_to_be_flattened():
-    assert seen_as(BoxSpec((84, 84), np.dtype("uint8"))) == "observations of shape (84, 84) are flattened"
+    assert describe_input(BoxSpec((84, 84), np.dtype("uint8"))) == "observations of shape (84, 84) are flattened"
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 8), (3, 7, 8), (9, 9, 4), (10, 10, 3), (10, 10, 10)])

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.learner import AutogradLearner
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from reference.batches import random_batch

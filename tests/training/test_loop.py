@@ -45,7 +45,7 @@ class Spy:
 def spied(settings):
     components, log = make_components(settings), []
     components.environments[0] = Spy(components.environments[0], log, "step", "reset")
-    components.actor = Spy(components.actor, log, "act", "draw_head")
+    components.actor = Spy(components.actor, log, "act", "sample_head")
     components.learner = Spy(components.learner, log, "q_values", "update", "update_target")
     components.replay = Spy(components.replay, log, "begin_episode", "add", "sample")
     return components, log
@@ -56,7 +56,7 @@ def test_one_step_acts_steps_stores_samples_updates():
     components, log = spied(settings)
     rounds(settings, components, 2)
     step = ["q_values", "act", "step", "add", "sample", "update"]
-    assert [name for name, *_ in log] == ["reset", "draw_head", "begin_episode", *step, *step]
+    assert [name for name, *_ in log] == ["reset", "sample_head", "begin_episode", *step, *step]
 
 
 def test_an_episode_ends_with_a_reset_and_a_new_head_before_the_update():
@@ -64,7 +64,7 @@ def test_an_episode_ends_with_a_reset_and_a_new_head_before_the_update():
     components, log = spied(settings)
     rounds(settings, components, 5)
     last = [name for name, *_ in log][-8:]
-    assert last == ["act", "step", "add", "reset", "draw_head", "begin_episode", "sample", "update"]
+    assert last == ["act", "step", "add", "reset", "sample_head", "begin_episode", "sample", "update"]
 
 
 def test_the_first_update_comes_with_the_transition_that_fills_learning_starts():

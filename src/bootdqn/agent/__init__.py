@@ -1,1 +1,1 @@
-"""The agent: how it learns (losses, learners) and how it acts (actor). It sees batches and specs, nothing else."""
+"""The agent: networks, losses and learners, and the actor. It sees batches and specs, nothing else."""

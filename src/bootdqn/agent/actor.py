@@ -11,7 +11,7 @@ from bootdqn.exploration.strategies import Greedy, Strategy
 
 
 class Actor:
-    """Chooses actions for E environments from their Q-values."""
+    """An actor: chooses actions for E environments from their Q-values."""
 
     def __init__(self, config: ActorConfig, num_envs: int, num_heads: int, rng: np.random.Generator) -> None:
         self._config = config
@@ -20,8 +20,8 @@ class Actor:
         self._rng = rng
         self.heads = np.zeros(num_envs, np.int64)
 
-    def draw_head(self, env: int) -> None:
-        """Draw the head that `env` follows in the episode that begins."""
+    def sample_head(self, env: int) -> None:
+        """Sample the active head of `env` for a new episode."""
         self.heads[env] = self._rng.integers(self.num_heads)
 
     def act(self, q: Array, step: int, *, learning: bool) -> Array:
@@ -31,6 +31,9 @@ class Actor:
             q: Q-values (E, K, A).
             step: Environment steps taken before this one.
             learning: Whether the first update has been made.
+
+        Raises:
+            TrainingError: A Q-value is NaN, the strategy raised an exception, or it returned something else.
         """
         if not learning and self._config.before_learning == "uniform":
             return self._rng.integers(q.shape[-1], size=len(q))
@@ -39,11 +42,11 @@ class Actor:
         epsilon = self._config.epsilon_at(step)
         if not epsilon:
             return actions
-        drawn = self._rng.integers(q.shape[-1], size=len(q))
-        return np.where(self._rng.random(len(q)) < epsilon, drawn, actions)
+        uniform = self._rng.integers(q.shape[-1], size=len(q))
+        return np.where(self._rng.random(len(q)) < epsilon, uniform, actions)
 
     def bonuses(self, q: Array) -> Array:
-        """Return what is added to the rewards (E,) for the information in states with Q-values (E, K, A)."""
+        """Return the bonuses (E,) to the rewards: `info_bonus` times the information gain of Q-values (E, K, A)."""
         if not self._config.info_bonus:
             return np.zeros(len(q))
         gains: Array = information_gain(q, self._config.info_temperature)
@@ -65,14 +68,14 @@ class Actor:
         return actions
 
     def _select(self, strategy: Strategy, q: Array) -> Array:
-        if len(q) == 1:  # one state and an int are picked apart faster than arrays of one, at every step of most runs
+        if len(q) == 1:  # one state and an int are faster than arrays of one, and most runs have one environment
             return np.asarray([strategy.select(_read_only(q)[0], int(self.heads[0]), self._rng)])
         actions: Array = strategy.select(_read_only(q), _read_only(self.heads), self._rng)
         return actions
 
 
 def _read_only(array: Array) -> Array:
-    """Return a view that a strategy cannot write into."""
+    """Return a read-only view."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -8,10 +8,10 @@ up to rounding. It is many times faster because it does less:
 - target Q-values are kept until the next target copy, so each observation's is computed once between two copies;
 - the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam leaves a row alone until its
   first gradient, and moves it at every step from then on, since its moments decay;
-- everything of one head is done while its weights are in the cache.
+- everything for one head is computed while its weights are in the cache.
 
-Numba compiles this when first used and keeps the machine code; no compiler needs to be installed. All of it is in one
-file, since Numba looks only at a function's own file to see whether what it kept is still good.
+Numba compiles this on first use and caches the machine code; no compiler needs to be installed. It is one file because
+Numba's cache only notices changes of a function's own file.
 """
 
 from typing import NamedTuple
@@ -83,7 +83,7 @@ def adam_step(learning_rate: float, step: int) -> AdamStep:
 
 
 @_compiled
-def q_of(weights: Weights, prior_q: Array, observation: Array, q: Array) -> None:
+def q_values(weights: Weights, prior_q: Array, observation: Array, q: Array) -> None:
     """Write the Q-values (E, K, A) of observations (E,), the prior's (K, S, A) added, into `q`."""
     count = observation.shape[0]
     num_heads, _, width1 = weights.table.shape
@@ -115,7 +115,7 @@ def update(
     Args:
         online: Parameters to learn; changed.
         target: Parameters of the target networks.
-        prior_q: What is added to the Q-values of both (K, S, A).
+        prior_q: Prior Q-values (K, S, A), added to both.
         adam: Changed.
         step: Step size of Adam.
         target_q: Target Q-values (K, S, A) known since the last target copy; completed.
@@ -127,8 +127,8 @@ def update(
         td_error: (B,), written: mean absolute TD error over the heads that own the transition.
 
     Returns:
-        `DONE`; or `INFINITE_LOSS` or `INFINITE_GRADIENT`, where a head came out so: its loss then says which, and
-        neither it nor the heads after it have learned.
+        `DONE`, or `INFINITE_LOSS` or `INFINITE_GRADIENT` of the first head whose `head_loss` is not finite; neither it
+        nor the heads after it have learned.
     """
     num_heads, num_values, width1 = online.table.shape
     width2, num_actions = online.output.shape[1:]
@@ -209,10 +209,10 @@ def _complete_target_q(
 def _distinct_rows(k: int, batch: Batch, double_q: bool, rows: Array, place: Array) -> tuple[int, int]:
     """List the distinct observations that head k needs, those it learns at first; `place` says where each stands.
 
-    It needs the next observations only to choose an action there.
+    Next observations are needed only to choose an action there, in double DQN.
 
     Returns:
-        How many it learns at, and how many in all.
+        The number of observations it learns at, and of all.
     """
     count = 0
     for b in range(batch.observation.shape[0]):
@@ -256,13 +256,13 @@ def _loss_gradient(
     for b in range(observation.shape[0]):
         if not mask[b, k]:
             continue
-        goal = reward[b]
+        target = reward[b]
         if discount[b] != 0:
             row = batch.next_observation[b]
             chosen = np.argmax(q[place[row]]) if double_q else np.argmax(target_q[k, row])
-            goal += discount[b] * target_q[k, row, chosen]
+            target += discount[b] * target_q[k, row, chosen]
         here = place[observation[b]]
-        error = q[here, action[b]] - goal
+        error = q[here, action[b]] - target
         td_error[b] += abs(error)
         if not huber:
             loss += weight[b] * error * error
@@ -326,7 +326,7 @@ def _learn(
 
 @_compiled
 def _all_finite(x: Array) -> bool:
-    """Return whether no number is infinite or NaN: none has all the bits of the exponent set, which is fast to see."""
+    """Return whether no number is infinite or NaN; those have all bits of the exponent set, which is fast to test."""
     bits = x.view(np.int32).ravel()
     found = np.int32(0)
     for j in range(bits.shape[0]):

@@ -1,4 +1,7 @@
-"""The learner that runs the compiled kernel: independent networks of two hidden layers on discrete observations."""
+"""The learner that runs the compiled kernel: independent networks of two hidden layers on discrete observations.
+
+`--engine fused` selects it.
+"""
 
 import copy
 
@@ -13,11 +16,11 @@ from bootdqn.agent.learner import UpdateResult, check_finite
 from bootdqn.common.specs import Array, Batch
 from bootdqn.config.agent import LearnerConfig
 
-ROWS_AT_A_TIME = 4096
+PRIOR_BATCH_SIZE = 4096
 
 
 class CompiledLearner:
-    """Learns in place, in the parameters of a PyTorch ensemble."""
+    """A learner that changes the parameters of a PyTorch ensemble in place, by `compiled_kernel.update`."""
 
     def __init__(self, config: LearnerConfig, ensemble: Ensemble) -> None:
         self._config = config
@@ -33,17 +36,17 @@ class CompiledLearner:
         self._target_known = np.zeros((self._num_heads, num_values), np.bool_)
         self._target_q = np.zeros((self._num_heads, num_values, self._num_actions), np.float32)
         self._prior_q = np.zeros_like(self._target_q)
-        self._tabulate_prior()
+        self._compute_prior_q()
 
     @staticmethod
     def supports(ensemble: Ensemble) -> bool:
-        """Return whether the kernel knows this architecture."""
+        """Return whether the kernel supports this architecture."""
         return len(ensemble.heads) == 3 and isinstance(ensemble.heads[0], FanOutTable)
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E,)."""
         q = np.empty((len(observation), self._num_heads, self._num_actions), np.float32)
-        kernel.q_of(self._weights, self._prior_q, observation, q)
+        kernel.q_values(self._weights, self._prior_q, observation, q)
         return q
 
     def update(self, batch: Batch) -> UpdateResult:
@@ -69,7 +72,7 @@ class CompiledLearner:
         return UpdateResult(head_loss, td_error)
 
     def update_target(self) -> None:
-        """Move the target networks towards the online ones, as the configuration says, and forget their Q-values."""
+        """Move the target networks towards the online ones, and forget their known Q-values."""
         rate = np.float32(self._config.target_rate)
         for target, online in zip(self._target, self._weights, strict=True):
             target[:] = online if rate == 1 else target + rate * (online - target)
@@ -87,12 +90,12 @@ class CompiledLearner:
         return state
 
     def set_state(self, state: dict[str, Array]) -> None:
-        """Continue exactly from what `get_state` returned, or from the state of an `AutogradLearner`."""
+        """Restore what `get_state` returned, exactly, or the state of an `AutogradLearner`."""
         for name, array in (self._named_arrays() | self._prior_arrays()).items():
             if state[name].shape != array.shape:
                 raise ValueError(f"{name} has shape {array.shape} here, {state[name].shape} in the state")
             array[:] = state[name]
-        self._tabulate_prior()
+        self._compute_prior_q()
         self._steps = int(state["adam_steps"])
         self._target_q[:] = state.get("target_q", 0)
         self._target_known[:] = state.get("target_known", False)
@@ -117,11 +120,11 @@ class CompiledLearner:
         prior = {} if self.online.prior is None else self.online.prior.state_dict(prefix="online.prior.")
         return {name: value.numpy() for name, value in prior.items()}
 
-    def _tabulate_prior(self) -> None:
+    def _compute_prior_q(self) -> None:
         """Compute the prior's Q-values of every observation: they never change."""
         if self.online.prior is not None:
-            for start in range(0, self._prior_q.shape[1], ROWS_AT_A_TIME):
-                rows = torch.arange(start, min(start + ROWS_AT_A_TIME, self._prior_q.shape[1]))
+            for start in range(0, self._prior_q.shape[1], PRIOR_BATCH_SIZE):
+                rows = torch.arange(start, min(start + PRIOR_BATCH_SIZE, self._prior_q.shape[1]))
                 self._prior_q[:, rows] = self.online.prior(rows).transpose(0, 1).numpy()
 
 

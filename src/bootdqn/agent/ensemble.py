@@ -12,7 +12,7 @@ from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec, ObservationSpec
 from bootdqn.config.agent import NetworkConfig
 
 HEADS = "heads."
-"""What the names of the heads' parameters begin with: their first axis is that of the heads."""
+"""Prefix of the names of the heads' parameters, whose first axis is K."""
 
 
 class Ensemble(nn.Module):
@@ -22,9 +22,9 @@ class Ensemble(nn.Module):
         """Put K heads on a torso.
 
         Args:
-            torso: What all heads share: observations (B, ...) -> features (B, F), or an index (B,) for a table.
+            torso: Shared by all heads: observations (B, ...) -> features (B, F), or an index (B,) for a table.
             heads: The layers of the heads, with a ReLU between them; the first one fans out.
-            prior: What is added to each head's Q-values and never learned.
+            prior: Added to the Q-values, and never learned.
         """
         super().__init__()
         self.torso = torso
@@ -32,7 +32,7 @@ class Ensemble(nn.Module):
         self.prior = prior
 
     def learned(self) -> dict[str, nn.Parameter]:
-        """Return the parameters that learning changes, by name: all but the prior's."""
+        """Return the learned parameters by name: all but the prior's."""
         return {name: value for name, value in self.named_parameters() if not name.startswith("prior.")}
 
     def forward(self, observation: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ class Ensemble(nn.Module):
 class Prior(nn.Module):
     """Randomised prior functions (Osband et al. 2018): K random Q-functions that are never learned, times a scale.
 
-    What a head learns is the difference to its own prior, so heads go on disagreeing where there is no data.
+    A head learns the difference to its own prior, so heads keep disagreeing where there is no data.
     """
 
     def __init__(self, ensemble: Ensemble, scale: float) -> None:
@@ -62,14 +62,18 @@ class Prior(nn.Module):
 
 
 def make_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:
-    """Build an ensemble for `spec`, with its prior if it has one, every parameter drawn from `rng`."""
-    ensemble = _drawn_ensemble(config, spec, rng)
+    """Return an ensemble for `spec`, with its prior if it has one, every parameter sampled from `rng`.
+
+    Raises:
+        UsageError: The observations are images and the configuration asks for independent networks.
+    """
+    ensemble = _sample_ensemble(config, spec, rng)
     if config.prior_scale:
-        ensemble.prior = Prior(_drawn_ensemble(config, spec, rng), config.prior_scale)
+        ensemble.prior = Prior(_sample_ensemble(config, spec, rng), config.prior_scale)
     return ensemble
 
 
-def _drawn_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:
+def _sample_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator) -> Ensemble:
     observation = spec.observation
     image = isinstance(observation, BoxSpec) and is_image(observation)
     if image and config.ensemble == "independent":
@@ -86,7 +90,7 @@ def _drawn_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generat
 
 
 def _torso(observation: ObservationSpec, widths: tuple[int, ...]) -> tuple[nn.Module, int, type[BatchedLinear]]:
-    """Return a torso with hidden layers of `widths`, the number of its features, and the layer that takes them."""
+    """Return a torso with hidden layers of `widths`, its number of features, and the type of the heads' first layer."""
     if isinstance(observation, DiscreteSpec):
         if not widths:
             return nn.Identity(), observation.num_values, FanOutTable

@@ -1,7 +1,6 @@
-"""Layers that hold the weights of K heads in one tensor, and compute them in one call.
+"""Layers that hold the weights (K, in, out) of K heads in one tensor and apply them in one call.
 
-Weights are (K, in, out). They are drawn as K separate `nn.Linear` layers would draw theirs: uniformly within
-1/sqrt(fan-in of one head).
+Parameters are sampled as those of K separate `nn.Linear` layers: uniformly within 1/sqrt(fan-in of one head).
 """
 
 from typing import Any
@@ -33,9 +32,9 @@ class FanOutLinear(BatchedLinear):
 
 
 class FanOutTable(BatchedLinear):
-    """K linear layers on the one-hot vector of an index, done by look-up: (B,) integers -> (K, B, out).
+    """K linear layers on one-hot vectors, as a table look-up: indices (B,) -> (K, B, out).
 
-    Row `i` of the weights is what multiplying the one-hot vector of `i` would select, so both are exactly equal.
+    Multiplying the one-hot vector of `i` selects row `i` of the weights, so both are exactly equal.
     """
 
     def forward(self, index: Tensor) -> Tensor:
@@ -45,10 +44,10 @@ class FanOutTable(BatchedLinear):
 
 
 class _Rows(torch.autograd.Function):
-    """The rows (..., B, out) of a table (..., values, out) that an index (B,) names.
+    """Table look-up: a table (..., values, out) and an index (B,) -> rows (..., B, out).
 
-    The gradients of a row that is named more than once are added in the order of the index, with any number of threads:
-    how PyTorch itself adds them depends on which thread comes first.
+    The gradients of a repeated row are added in the order of the index with any number of threads. PyTorch's own
+    backward pass adds them in an order that depends on the threads.
     """
 
     @staticmethod
@@ -68,7 +67,7 @@ class _Rows(torch.autograd.Function):
 
 
 class OneHotTable(nn.Module):
-    """One linear layer on the one-hot vector of an index, done by look-up: (B,) integers -> (B, out)."""
+    """One linear layer on one-hot vectors, as a table look-up: indices (B,) -> (B, out)."""
 
     def __init__(self, num_values: int, out_features: int) -> None:
         super().__init__()
@@ -82,13 +81,13 @@ class OneHotTable(nn.Module):
 
 
 def linear(in_features: int, out_features: int) -> nn.Module:
-    """Return an `nn.Linear` whose parameters are not drawn yet, so that no global generator is touched."""
+    """Return an `nn.Linear` with uninitialised parameters: the default would use the global random generator."""
     layer: nn.Module = nn.utils.skip_init(nn.Linear, in_features, out_features)  # type: ignore[no-untyped-call]
     return layer
 
 
 def sample_parameters(module: nn.Module, rng: np.random.Generator) -> None:
-    """Draw every parameter below `module` uniformly within 1/sqrt(fan-in), PyTorch's default, from `rng` alone."""
+    """Sample every parameter of `module` uniformly within 1/sqrt(fan-in), PyTorch's default, from `rng`."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
             fan_in = layer.weight[0].numel()

@@ -1,23 +1,18 @@
-"""The learner: online and target networks, an optimiser, one update from a batch. It never sees the replay."""
+"""The interface of a learner (online and target networks, an optimizer, one update from a batch) and its factory."""
 
-import copy
 import math
 from typing import NamedTuple, Protocol
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from bootdqn.agent.ensemble import HEADS, Ensemble
-from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
-from bootdqn.agent.optimizer import Adam
-from bootdqn.common.errors import TrainingError
+from bootdqn.agent.ensemble import Ensemble
+from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.common.specs import Array, Batch
 from bootdqn.config.agent import LearnerConfig
 
 
 class UpdateResult(NamedTuple):
-    """What one update found."""
+    """Losses and TD errors of one update."""
 
     head_loss: Array
     """(K,): each head's loss over the transitions it owns."""
@@ -26,124 +21,63 @@ class UpdateResult(NamedTuple):
 
 
 class Learner(Protocol):
-    """What the training loop needs of a learner."""
+    """A learner, as the training loop uses it. It never sees the replay."""
 
     @property
     def online(self) -> Ensemble:
-        """The networks that learn, as they are now."""
+        """The networks that learn."""
         ...
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E, ...)."""
         ...
-
-    def update(self, batch: Batch) -> UpdateResult:
-        """Take one gradient step."""
-        ...
-
-    def update_target(self) -> None:
-        """Move the target networks towards the online ones, all the way unless the configuration says otherwise."""
-        ...
-
-    def get_state(self) -> dict[str, Array]:
-        """Return every array that learning depends on, by name: views where that can be, good until the next update."""
-        ...
-
-    def set_state(self, state: dict[str, Array]) -> None:
-        """Continue exactly from what `get_state` returned."""
-        ...
-
-
-class AutogradLearner:
-    """Learns any ensemble with PyTorch's autograd and Adam, on any device.
-
-    In bf16 a working copy of the online networks is kept in bfloat16 beside the float32 masters, and so are the target
-    networks: every product reads half the bytes and nothing is cast on the way, while losses and Adam stay in float32.
-    """
-
-    def __init__(self, config: LearnerConfig, ensemble: Ensemble, device: str = "cpu") -> None:
-        self._config = config
-        self._device = torch.device(device)
-        self.online = ensemble.to(self._device)
-        reduced = config.precision == "bf16"
-        self._working = copy.deepcopy(self.online).to(torch.bfloat16) if reduced else self.online
-        self._target = copy.deepcopy(self._working).requires_grad_(False)
-        self._target.prior = self._working.prior  # never learned, so one serves both
-        self._adam = Adam(self.online.learned(), config.learning_rate)
-
-    def q_values(self, observation: Array) -> Array:
-        """Return the online Q-values (E, K, A) of observations (E, ...)."""
-        with torch.inference_mode():
-            q: Array = self._working(self._to_device(observation)).float().cpu().numpy()
-        return q
 
     def update(self, batch: Batch) -> UpdateResult:
         """Take one gradient step on the mean over heads of the masked losses."""
-        mask, weight = self._to_device(batch.mask), self._to_device(batch.weight)
-        td_error = self.td_errors(batch)
-        losses = head_losses(td_error, mask, weight, self._config.loss)
-        self._working.zero_grad(set_to_none=True)
-        losses.mean().backward()  # type: ignore[no-untyped-call]
-        gradients = {name: value.grad for name, value in self._working.learned().items() if value.grad is not None}
-        head_loss, error, *sums = _to_host(
-            losses.detach(),
-            mean_owned_error(td_error.detach(), mask),
-            *(_sums(name, gradient) for name, gradient in gradients.items()),
-        )
-        check_finite("loss", head_loss)
-        _check_gradients(dict(zip(gradients, sums, strict=True)))
-        self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
-        self._refresh_working_copy()
-        return UpdateResult(head_loss, error)
-
-    def td_errors(self, batch: Batch) -> Tensor:
-        """Return every head's value less its target (B, K), float32, differentiable by the value."""
-        observation, next_observation = self._to_device(batch.observation), self._to_device(batch.next_observation)
-        reward, discount = self._to_device(batch.reward), self._to_device(batch.discount)
-        with torch.no_grad():
-            next_target = self._target(next_observation).float()
-            next_choosing = self._working(next_observation).float() if self._config.double_q else next_target
-            targets = q_targets(reward, discount, next_choosing, next_target)
-        q = self._working(observation).float()
-        return taken_values(q, self._to_device(batch.action)) - targets
+        ...
 
     def update_target(self) -> None:
-        """Move the target networks towards the online ones, all the way unless the configuration says otherwise."""
-        with torch.no_grad():
-            for target, working in zip(self._target.learned().values(), self._working.learned().values(), strict=True):
-                target.lerp_(working, self._config.target_rate)
+        """Move the target networks towards the online ones, by `target_rate` of the configuration."""
+        ...
 
     def get_state(self) -> dict[str, Array]:
-        """Return online, target and prior parameters, Adam's two moments and its step count."""
-        state: dict[str, Tensor] = {f"online.{name}": value for name, value in self.online.state_dict().items()}
-        state |= {f"target.{name}": value.float() for name, value in self._target.learned().items()}
-        state |= {f"first_moment.{name}": value for name, value in self._adam.first_moment.items()}
-        state |= {f"second_moment.{name}": value for name, value in self._adam.second_moment.items()}
-        state["adam_steps"] = torch.tensor(self._adam.steps)
-        return {name: value.detach().cpu().numpy() for name, value in state.items()}
+        """Return every array that learning depends on, by name; views where possible, valid until the next update."""
+        ...
 
     def set_state(self, state: dict[str, Array]) -> None:
-        """Continue exactly from what `get_state` returned."""
-        tensors = {name: torch.from_numpy(value.copy()) for name, value in state.items()}
-        self.online.load_state_dict(_below("online.", tensors))
-        if self._working is not self.online:
-            self._working.load_state_dict(self.online.state_dict())
-        for name, target in self._target.learned().items():
-            target.copy_(tensors[f"target.{name}"])
-            self._adam.first_moment[name].copy_(tensors[f"first_moment.{name}"])
-            self._adam.second_moment[name].copy_(tensors[f"second_moment.{name}"])
-        self._adam.steps = int(tensors["adam_steps"])
+        """Restore what `get_state` returned, exactly."""
+        ...
 
-    def _refresh_working_copy(self) -> None:
-        if self._working is not self.online:
-            masters = [parameter.detach() for parameter in self.online.learned().values()]
-            torch._foreach_copy_([parameter.detach() for parameter in self._working.learned().values()], masters)
 
-    def _to_device(self, array: Array) -> Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
-        if self._device.type == "cuda":
-            return tensor.pin_memory().to(self._device, non_blocking=True)
-        return tensor.to(self._device)
+def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Learner:
+    """Return the learner that `config.engine` asks for; `auto` takes the compiled kernel where it applies.
+
+    Raises:
+        UsageError: There is no such device, or the compiled kernel does not support these settings.
+    """
+    from bootdqn.agent.autograd_learner import AutogradLearner  # both import this module
+    from bootdqn.agent.compiled_learner import CompiledLearner
+
+    if device != "cpu" and not _is_available(device):
+        raise UsageError(f"--device {device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
+    compiled = device == "cpu" and config.precision == "fp32" and CompiledLearner.supports(ensemble)
+    if config.engine == "fused" and not compiled:
+        raise UsageError(
+            "--engine fused needs discrete observations, --ensemble independent, two --hidden-sizes, --precision fp32 "
+            "and --device cpu; use --engine auto"
+        )
+    if compiled and config.engine != "autograd":
+        return CompiledLearner(config, ensemble)
+    return AutogradLearner(config, ensemble, device)
+
+
+def precision_warning(config: LearnerConfig, device: str) -> str:
+    """Return a warning if `device` has no instructions for `config.precision`, and an empty string otherwise."""
+    if config.precision == "fp32":
+        return ""
+    on_processor = torch.ops.mkldnn._is_mkldnn_bf16_supported
+    native = on_processor() if device == "cpu" else torch.cuda.is_bf16_supported(including_emulation=False)
+    return "" if native else f"this {device} emulates bf16, many times slower than fp32: use --precision fp32"
 
 
 def check_finite(what: str, by_head: Array, *, shared: bool = False) -> None:
@@ -154,25 +88,6 @@ def check_finite(what: str, by_head: Array, *, shared: bool = False) -> None:
             raise TrainingError(f"the {what} {whose} is {value}: lower --learning-rate or look at the rewards")
 
 
-def _check_gradients(sums: dict[str, Array]) -> None:
-    """Raise a TrainingError for the first gradient whose sum is not finite.
-
-    The torso comes last: gradients flow from a head into it, and the head is to blame.
-    """
-    for name in sorted(sums, key=lambda name: not name.startswith(HEADS)):
-        check_finite(f"gradient of {name}", sums[name], shared=not name.startswith(HEADS))
-
-
-def _sums(name: str, gradient: Tensor) -> Tensor:
-    """Return the sum of a gradient, or (K,) one for each head."""
-    return gradient.reshape(len(gradient) if name.startswith(HEADS) else 1, -1).sum(dim=1)
-
-
-def _to_host(*vectors: Tensor) -> list[Array]:
-    """Return vectors as float32 arrays, brought here in one piece: a GPU is waited for once."""
-    joined: Array = torch.cat([vector.float() for vector in vectors]).cpu().numpy()
-    return np.split(joined, np.cumsum([len(vector) for vector in vectors])[:-1])
-
-
-def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+def _is_available(device: str) -> bool:
+    _, _, index = device.partition(":")
+    return torch.cuda.is_available() and int(index or 0) < torch.cuda.device_count()

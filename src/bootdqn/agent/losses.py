@@ -14,9 +14,9 @@ def q_targets(reward: Tensor, discount: Tensor, next_choosing: Tensor, next_targ
     Args:
         reward: (B,).
         discount: (B,), 0 after a terminated transition.
-        next_choosing: Q-values of the next observations (B, K, A) that choose the action: the online ones in double
-            DQN, the target ones in DQN.
-        next_target: Target Q-values of the same (B, K, A); they value it.
+        next_choosing: Q-values (B, K, A) of the next observations that choose the action: the online networks' in
+            double DQN, the target networks' in DQN.
+        next_target: Q-values (B, K, A) of the target networks, which evaluate it.
 
     Returns:
         Targets (B, K).
@@ -34,7 +34,7 @@ def taken_values(q: Tensor, action: Tensor) -> Tensor:
 def head_losses(td_error: Tensor, mask: Tensor, weight: Tensor, kind: str) -> Tensor:
     """Return each head's loss over the transitions it owns: `sum_b mask * weight * loss / max(1, sum_b mask)`.
 
-    The ensemble's loss is the mean of these over heads. An infinite error spoils only the heads that own it.
+    The loss of the ensemble is their mean over heads. An infinite error affects only the heads that own it.
 
     Args:
         td_error: Value less target (B, K).
@@ -59,5 +59,5 @@ def mean_owned_error(td_error: Tensor, mask: Tensor) -> Tensor:
 
 
 def _owned(td_error: Tensor, mask: Tensor) -> Tensor:
-    """Return the errors with 0 where the head does not own the transition; times 0 an infinite one would be NaN."""
+    """Return the errors, 0 where the head does not own the transition. Times 0, infinity would be NaN."""
     return torch.where(mask, td_error, 0)

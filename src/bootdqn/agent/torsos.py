@@ -1,4 +1,4 @@
-"""Torsos: what all heads share, from observations (B, ...) to features (B, F)."""
+"""Torsos, the part of the networks that all heads share: observations (B, ...) -> features (B, F)."""
 
 from itertools import pairwise
 
@@ -14,15 +14,15 @@ from bootdqn.common.text import format_count
 ATARI_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of the paper's three layers."""
 SMALL_CONVOLUTIONS = ((16, 3, 1),)
-"""For images too small for the paper's, as MinAtar's 10 x 10."""
-SMALLEST_SIDE = 3
-"""What the small ones need."""
-SMALLEST_SIDE_BEHIND_CHANNELS = 8
-"""An image whose first axis is shorter than its last has its channels first, if its sides are as long as this."""
+"""The same for images that are too small for those, such as MinAtar's 10 x 10."""
+MIN_SIDE = 3
+"""Height and width that the small convolutions need."""
+CHANNELS_FIRST_MIN_SIDE = 8
+"""An image whose first axis is shorter than its last has its channels first if its sides are at least this long."""
 
 
-class _Entrance(nn.Module):
-    """Takes observations of any type in; knows the type of the network it belongs to."""
+class _Input(nn.Module):
+    """The first layer of a torso, which converts observations to the floating-point type of its network."""
 
     _like: Tensor
 
@@ -31,16 +31,16 @@ class _Entrance(nn.Module):
         self.register_buffer("_like", torch.empty(0), persistent=False)
 
 
-class Flat(_Entrance):
-    """Observations of any shape and type as float vectors: (B, ...) -> (B, size)."""
+class Flat(_Input):
+    """Flatten observations of any shape and type to float vectors: (B, ...) -> (B, size)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, ...) to (B, size)."""
         return x.reshape(len(x), -1).to(self._like.dtype)
 
 
-class Pixels(_Entrance):
-    """Images as floats with channels first: (B, C, H, W) or (B, H, W, C) -> (B, C, H, W), times a scale."""
+class Pixels(_Input):
+    """Convert images to scaled floats with channels first: (B, C, H, W) or (B, H, W, C) -> (B, C, H, W)."""
 
     def __init__(self, *, channels_last: bool, scale: float) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Pixels(_Entrance):
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, ...) to (B, C, H, W)."""
         x = x.permute(0, 3, 1, 2) if self._channels_last else x
-        if len(x) > 1:  # in this layout whole batches are convolved faster, and bytes are rearranged faster than floats
+        if len(x) > 1:  # batches are convolved faster in this layout, and bytes rearranged faster than floats
             x = x.contiguous(memory_format=torch.channels_last)
         return (x.to(torch.get_default_dtype()) * self._scale).to(self._like.dtype)
 
@@ -61,13 +61,13 @@ def is_image(spec: BoxSpec) -> bool:
 
 
 def has_channels_first(spec: BoxSpec) -> bool:
-    """Return whether images are channels x height x width: stacks of frames are, and images that look like it."""
+    """Return whether images are channels x height x width: stacks of frames, and images whose shape suggests it."""
     channels, height, width = spec.shape
-    return spec.stacked or (channels < width and min(height, width) >= SMALLEST_SIDE_BEHIND_CHANNELS)
+    return spec.stacked or (channels < width and min(height, width) >= CHANNELS_FIRST_MIN_SIDE)
 
 
-def seen_as(spec: BoxSpec) -> str:
-    """Say what the networks take observations for."""
+def describe_input(spec: BoxSpec) -> str:
+    """Return a sentence on how the networks read observations."""
     if not is_image(spec):
         return f"observations of shape {spec.shape} are flattened"
     first = has_channels_first(spec)
@@ -78,12 +78,16 @@ def seen_as(spec: BoxSpec) -> str:
 
 
 def convolutional(spec: BoxSpec) -> tuple[nn.Sequential, int]:
-    """Return a convolutional torso for the images of `spec`, the paper's where they are large enough, and its F."""
+    """Return a convolutional torso for the images of `spec` (the paper's if they are large enough) and its F.
+
+    Raises:
+        UsageError: The images are too small.
+    """
     channels, height, width = _channels_and_sides(spec)
-    if min(height, width) < SMALLEST_SIDE:
+    if min(height, width) < MIN_SIDE:
         raise UsageError(
             f"observations of shape {spec.shape} are images of {height} x {width}, and convolutions need "
-            f"{SMALLEST_SIDE} x {SMALLEST_SIDE}: wrap the environment in gymnasium.wrappers.FlattenObservation"
+            f"{MIN_SIDE} x {MIN_SIDE}: wrap the environment in gymnasium.wrappers.FlattenObservation"
         )
     layers: list[nn.Module] = [Pixels(channels_last=not has_channels_first(spec), scale=_scale(spec))]
     for out, kernel, stride in ATARI_CONVOLUTIONS if _is_large(spec) else SMALL_CONVOLUTIONS:
@@ -107,11 +111,11 @@ def _is_large(spec: BoxSpec) -> bool:
 
 
 def _scale(spec: BoxSpec) -> float:
-    """Return what pixels are multiplied by: bytes of large images become [0, 1]; small ones hold codes, not shades."""
+    """Return the factor for pixels: bytes of large images are scaled to [0, 1]; small images hold codes, not shades."""
     return 1 / 255 if spec.dtype == np.uint8 and (_is_large(spec) or spec.stacked) else 1.0
 
 
 def _convolution(channels: int, out: int, kernel: int, stride: int) -> nn.Module:
-    """Return an `nn.Conv2d` whose parameters are not drawn yet, so that no global generator is touched."""
+    """Return an `nn.Conv2d` with uninitialised parameters: the default would use the global random generator."""
     layer: nn.Module = nn.utils.skip_init(nn.Conv2d, channels, out, kernel, stride)  # type: ignore[no-untyped-call]
     return layer

@@ -18,10 +18,10 @@ COMPILING = "compiling the kernel, once for this machine ..."
 
 def compile_kernels(config: TrainConfig[Any], components: Components, info: Callable[[str], None]) -> None:
     """Compile the kernels that a run will call, unless they are in Numba's cache, and report it with `info`."""
-    fused, replay = isinstance(components.learner, CompiledLearner), config.replay.replay
-    if fused or replay == "prioritized":
+    compiled, replay = isinstance(components.learner, CompiledLearner), config.replay.replay
+    if compiled or replay == "prioritized":
         with install_listener("numba:compile", _FirstStart(lambda: info(COMPILING))):
-            _train_a_little(fused, replay, several_steps=config.learner.n_step > 1)
+            _train_a_little(compiled, replay, several_steps=config.learner.n_step > 1)
 
 
 class _FirstStart(Listener):
@@ -40,7 +40,7 @@ class _FirstStart(Listener):
 
 
 @cache
-def _train_a_little(fused: bool, replay: ReplaySampling, *, several_steps: bool) -> None:
+def _train_a_little(compiled: bool, replay: ReplaySampling, *, several_steps: bool) -> None:
     """Train on the smallest DeepSea, with the settings that decide which kernels are called, and how."""
     config = TrainConfig(
         env=DeepSeaConfig(size=2, mapping_seed=0),
@@ -51,7 +51,7 @@ def _train_a_little(fused: bool, replay: ReplaySampling, *, several_steps: bool)
             learning_starts=2,
             target_every=2,
             n_step=2 if several_steps else 1,
-            engine="fused" if fused else "autograd",
+            engine="fused" if compiled else "autograd",
         ),
         replay=ReplayConfig(replay_capacity=8, replay=replay),
     )

@@ -9,8 +9,7 @@ import numpy as np
 
 from bootdqn.agent.actor import Actor
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.factory import make_learner
-from bootdqn.agent.learner import Learner, UpdateResult
+from bootdqn.agent.learner import Learner, UpdateResult, make_learner
 from bootdqn.common.errors import TrainingError, blamed_on
 from bootdqn.common.random_streams import RandomStreams
 from bootdqn.common.specs import Array, DiscreteSpec, EnvSpec, ObservationSpec
@@ -229,7 +228,7 @@ def reset_environment(components: Components, env: int, seed: int | None = None)
     with _blamed_on(components, env):
         shown, _ = components.environments[env].reset(seed=seed)
         observation = checked_observation(components.spec.observation, _named(env), shown)
-    components.actor.draw_head(env)
+    components.actor.sample_head(env)
     components.replay.begin_episode(env, observation)
     return observation
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bootdqn.agent.compiled_learner import CompiledLearner
-from bootdqn.agent.factory import precision_advice
-from bootdqn.agent.torsos import seen_as
+from bootdqn.agent.learner import precision_warning
+from bootdqn.agent.torsos import describe_input
 from bootdqn.common.errors import DamagedFileError, UsageError, check_writable
 from bootdqn.common.files import is_present, remove_directory, remove_file, remove_files, write_json_atomically
 from bootdqn.common.specs import BoxSpec
@@ -136,9 +136,9 @@ def _prepare(config: TrainConfig[Any], path: Path, settings: dict[str, Any], cal
     check_memory_and_disk(needed, path)
     callbacks.info(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
     if isinstance(components.spec.observation, BoxSpec):
-        callbacks.info(seen_as(components.spec.observation))
+        callbacks.info(describe_input(components.spec.observation))
     callbacks.info(f"needs about {needed}")
-    if advice := precision_advice(config.learner, config.run.device):
+    if advice := precision_warning(config.learner, config.run.device):
         callbacks.warn(advice)
     compile_kernels(config, components, callbacks.info)
     return components

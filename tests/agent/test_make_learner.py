@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.factory import make_learner
-from bootdqn.agent.learner import AutogradLearner
+from bootdqn.agent.learner import make_learner
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
@@ -55,7 +55,7 @@ def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble
 
 
 def test_the_kernel_runs_on_the_processor_only(monkeypatch):
-    monkeypatch.setattr("bootdqn.agent.factory._is_there", lambda _: True)
+    monkeypatch.setattr("bootdqn.agent.learner._is_available", lambda _: True)
     with pytest.raises(UsageError, match=r"--engine fused needs .*--device cpu; use --engine auto"):
         build(*SUPPORTED, engine="fused", device="cuda")
 
