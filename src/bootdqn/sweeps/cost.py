@@ -118,8 +118,7 @@ def _measured_or_refused(config: TrainConfig[Any], probe_seconds: float) -> _Mea
 
 
 def _measured(config: TrainConfig[Any], probe_seconds: float) -> _Measured:
-    soon = replace(config.learner, learning_starts=min(config.learner.learning_starts, config.learner.batch_size))
-    config = replace(config, learner=soon)
+    config = replace(config, learner=replace(config.learner, learning_starts=1))  # batches are sampled with replacement
     check_environments_fit(config.run.num_envs)
     with pinned_threads(config.run.threads):
         components = make_components(config)
