@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from bootdqn.cli.main import parse
-from bootdqn.sweeps.plan import load_sweep
+from bootdqn.sweeps.sweep_file import load_sweep
 from reference.documents import ROOT, blocks
 
 DOCS = ROOT / "docs"

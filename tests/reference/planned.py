@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 
 from bootdqn.config.train import from_flat
-from bootdqn.sweeps.plan import PlannedRun
+from bootdqn.sweeps.sweep_file import PlannedRun
 
 SMALL = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
 

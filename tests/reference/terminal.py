@@ -121,7 +121,7 @@ def _serve():
     import bootdqn.envs.atari
     import bootdqn.inspector.inspect
     import bootdqn.report.report
-    import bootdqn.sweeps.executor
+    import bootdqn.sweeps.run_sweep
     import bootdqn.training.evaluation
     import bootdqn.training.run  # noqa: F401, everything that a command may import later
     from bootdqn.cli.main import run_command_line

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from bootdqn.cli.main import parse
-from bootdqn.sweeps.plan import load_sweep
+from bootdqn.sweeps.sweep_file import load_sweep
 from reproduction.studies import ROOT
 
 PAGES = [

@@ -207,8 +207,8 @@ def test_a_dry_run_tries_a_strategy_of_ones_own_by_itself(tmp_path, capsys, monk
     tried = []
     monkeypatch.setattr(
         cost,
-        "_measured",
-        lambda config, seconds, before=cost._measured: tried.append(config) or before(config, seconds),
+        "_probe",
+        lambda config, seconds, before=cost._probe: tried.append(config) or before(config, seconds),
     )
     told = answer(["sweep", "compare.toml", *MINE, "--dry-run"], capsys, code=0)
     assert told.count(" 21 ") == 3

@@ -14,11 +14,17 @@ from rich.console import Console
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import from_flat, resolve
-from bootdqn.sweeps.cost import Cost, _Measured, costs, longest_evaluations
-from bootdqn.sweeps.dry_run import _finishing_time, dry_run
-from bootdqn.sweeps.events import Ended, SweepOutcome
-from bootdqn.sweeps.executor import runs_at_a_time
-from bootdqn.sweeps.plan import PlannedRun, deep_sea_race, load_sweep
+from bootdqn.sweeps.cost import (
+    Cost,
+    _finishing_time,
+    _Probe,
+    costs,
+    dry_run,
+    max_evaluation_steps,
+    runs_at_a_time,
+)
+from bootdqn.sweeps.executor import Ended, SweepOutcome
+from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, load_sweep
 from bootdqn.training.memory_estimate import Estimate
 from reference.planned import planned
 
@@ -52,8 +58,8 @@ def cells_of(table):
 def test_a_dry_run_has_a_row_for_each_cell_and_not_for_each_seed(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy", "gain"], [3, 4], num_seeds=5, max_episodes=7).runs()
     needed = Estimate(0, 0, 20 * 2**20, 30 * 2**20)
-    monkeypatch.setattr("bootdqn.sweeps.dry_run.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
-    monkeypatch.setattr("bootdqn.sweeps.dry_run.split_done", lambda runs, _: (runs[1:], [Ended(runs[0], FINISHED)]))
+    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
+    monkeypatch.setattr("bootdqn.sweeps.cost.split_done", lambda runs, _: (runs[1:], [Ended(runs[0], FINISHED)]))
     table, problems = dry_run(runs, tmp_path, workers=1)
     assert cells_of(table) == [
         ("size-3 greedy", "5, 1 done", "21", "21s", "20 MiB", "30 MiB"),
@@ -68,7 +74,7 @@ def test_runs_that_cannot_be_made_are_told_below_those_that_can(tmp_path, monkey
     runs = deep_sea_race(["greedy", "gain"], [3], num_seeds=2, max_episodes=7).runs()
     refused, needed = UsageError("no gain today"), Estimate(0, 0, 0, 0)
     monkeypatch.setattr(
-        "bootdqn.sweeps.dry_run.costs",
+        "bootdqn.sweeps.cost.costs",
         lambda todo, _: [refused if one.config.actor.strategy == "gain" else cost_of(one, needed) for one in todo],
     )
     table, problems = dry_run(runs, tmp_path, workers=1)
@@ -76,8 +82,8 @@ def test_runs_that_cannot_be_made_are_told_below_those_that_can(tmp_path, monkey
         ("size-3 greedy", "2", "21", "21s"),
         ("size-3 gain", "2", "", "not possible"),
     ]
-    assert problems == ["2 runs cannot be made: no gain today"]
-    monkeypatch.setattr("bootdqn.sweeps.dry_run.costs", lambda todo, _: [refused] * len(todo))
+    assert problems == ["2 runs cannot be trained: no gain today"]
+    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [refused] * len(todo))
     with pytest.raises(UsageError, match="no gain today"):
         dry_run(runs, tmp_path, workers=1)
 
@@ -97,7 +103,7 @@ def test_without_the_emulator_a_dry_run_names_what_to_install_in_a_line(tmp_path
 def test_a_dry_run_counts_the_frames_of_games_and_fits_80_columns(tmp_path, monkeypatch):
     runs = load_sweep("paper-atari").runs()
     needed = Estimate(0, 0, 20 * 2**30, 30 * 2**30)
-    monkeypatch.setattr("bootdqn.sweeps.dry_run.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
+    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
     table, _ = dry_run(runs, tmp_path, workers=1)
     assert {row[2] for row in cells_of(table)} == {f"{200_000_000:,}"}
     console = Console(width=80, file=io.StringIO())
@@ -109,7 +115,7 @@ def test_a_dry_run_counts_the_frames_of_games_and_fits_80_columns(tmp_path, monk
 
 def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
     cost = Cost(5, 10.0, Estimate(0, 0, 123 * 2**20, 456 * 2**20))
-    monkeypatch.setattr("bootdqn.sweeps.dry_run.costs", lambda runs, _: [cost] * len(runs))
+    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda runs, _: [cost] * len(runs))
     (tmp_path / "own.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\n[axes]\nunscaled_move_cost = [0.0123456789]\ntarget_rate = [0.123456789]\n"
         "learning_rate = [0.00123456789]\nmask_probability = [0.987654321]\n"
@@ -127,12 +133,12 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy"], [3, 4, 5, 6], num_seeds=1, max_episodes=5).runs()
     needed = [(2, 700, 10.0), (8, 100, 30.0), (4, 300, 10.0), (1, 500, 25.0)]  # MiB of memory and of disk, seconds
     found = [Cost(5, seconds, Estimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk, seconds in needed]
-    monkeypatch.setattr("bootdqn.sweeps.dry_run.costs", lambda *_: found)
+    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda *_: found)
     assert dry_run(runs, tmp_path, workers=2).table.caption == (
-        "at most 45s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for those under way"
+        "at most 45s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for the runs in progress"
     )
     assert dry_run(runs, tmp_path, workers=2, keeps_checkpoints=True).table.caption.endswith(
-        "12 MiB of memory and 1.6 GiB of disk for all, which keep their checkpoints"
+        "12 MiB of memory and 1.6 GiB of disk for all runs, which keep their checkpoints"
     )
     assert dry_run(runs, tmp_path, workers=9).table.caption.startswith(
         "at most 30s with 4 at a time, 15 MiB of memory and 1.6 GiB of disk"
@@ -141,10 +147,10 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
 
 def test_a_dry_run_makes_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy"], [3, 4, 5], num_seeds=1, max_episodes=5).runs()
-    monkeypatch.setattr("bootdqn.sweeps.dry_run.costs", lambda *_: [Cost(5, 10.0, Estimate(0, 0, 6, 0))] * 3)
-    monkeypatch.setattr("bootdqn.sweeps.executor.available_memory", lambda: 8)
-    monkeypatch.setattr("bootdqn.sweeps.executor.available_cores", lambda: 2)
-    assert "; 1 at a time will be made; at most 30s with 1 at a time" in dry_run(runs, tmp_path, None).table.caption
+    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda *_: [Cost(5, 10.0, Estimate(0, 0, 6, 0))] * 3)
+    monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 8)
+    monkeypatch.setattr("bootdqn.sweeps.cost.available_cores", lambda: 2)
+    assert "; running 1 at a time; at most 30s with 1 at a time" in dry_run(runs, tmp_path, None).table.caption
     too_many = dry_run(runs, tmp_path, workers=2).table
     assert too_many.row_count == 3, "what each needs is told all the same"
     assert too_many.caption.endswith("choose --workers 1")
@@ -179,11 +185,11 @@ def test_training_costs_at_most_the_steps_of_its_budget(settings, steps):
 def test_runs_with_evaluations_are_tried_apart_from_those_without(monkeypatch):
     tried = []
 
-    def measured(config, _):
+    def probe(config, _):
         tried.append(config)
-        return _Measured(evaluating=10.0, training=10.0, needed=Estimate(0, 0, 0, 0))
+        return _Probe(evaluation_speed=10.0, training_speed=10.0, needed=Estimate(0, 0, 0, 0))
 
-    monkeypatch.setattr("bootdqn.sweeps.cost._measured", measured)
+    monkeypatch.setattr("bootdqn.sweeps.cost._probe", probe)
     settings = [DIVE | {"eval_every_steps": every, "seed": seed} for every in (None, 500, 700) for seed in (0, 1)]
     found = costs([PlannedRun(PurePosixPath(), resolve(from_flat(one))) for one in settings])
     assert [config.env.eval_every_steps for config in tried] == [None, 500]
@@ -201,16 +207,16 @@ def test_runs_with_evaluations_are_tried_apart_from_those_without(monkeypatch):
     ],
 )
 def test_evaluations_cost_their_steps_too(settings, steps):
-    assert longest_evaluations(resolve(from_flat(settings))) == steps
+    assert max_evaluation_steps(resolve(from_flat(settings))) == steps
 
 
 def at_a_time(available, sizes, workers, cores=4):
     """Return how many runs of these sizes are made at a time, given so many MiB."""
     runs = [planned(f"seed-{seed}", seed=seed) for seed in range(len(sizes))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bootdqn.sweeps.executor.available_memory", lambda: available and available * 2**20)
-        patch.setattr("bootdqn.sweeps.executor.memory_needed", lambda _: [size * 2**20 for size in sizes])
-        patch.setattr("bootdqn.sweeps.executor.available_cores", lambda: cores)
+        patch.setattr("bootdqn.sweeps.cost.available_memory", lambda: available and available * 2**20)
+        patch.setattr("bootdqn.sweeps.cost.memory_needed", lambda _: [size * 2**20 for size in sizes])
+        patch.setattr("bootdqn.sweeps.cost.available_cores", lambda: cores)
         return runs_at_a_time(runs, workers)
 
 
@@ -246,22 +252,22 @@ def test_unless_told_otherwise_a_sweep_makes_as_many_runs_at_a_time_as_cores_and
 
 
 def test_a_sweep_that_makes_fewer_runs_at_a_time_for_lack_of_memory_says_so_in_a_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bootdqn.sweeps.executor.available_memory", lambda: 2**30)
-    monkeypatch.setattr("bootdqn.sweeps.executor.available_cores", lambda: 2)
+    monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 2**30)
+    monkeypatch.setattr("bootdqn.sweeps.cost.available_cores", lambda: 2)
     made = []
 
     def make(runs, _, workers, *__, **___):
         made.append((len(runs), workers))
         return SweepOutcome([])
 
-    monkeypatch.setattr("bootdqn.sweeps.executor.run_all", make)
+    monkeypatch.setattr("bootdqn.sweeps.run_sweep.run_locally", make)
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]"]
     run_command_line(["sweep", *arguments])
     assert made == [(6, 1)]
     told = [line for line in capsys.readouterr().out.splitlines() if "memory" in line]
     assert len(told) == 1
     assert re.fullmatch(
-        r"2 runs at a time need 1\.\d GiB of memory, and 1\.0 GiB are available; 1 at a time will be made", told[0]
+        r"2 runs at a time need 1\.\d GiB of memory, and 1\.0 GiB are available; running 1 at a time", told[0]
     )
 
 
@@ -270,7 +276,7 @@ def test_a_sweep_is_not_refused_where_the_memory_is_not_known():
 
 
 def test_a_sweep_too_large_for_the_memory_is_refused_in_a_line_and_leaves_no_folder(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bootdqn.sweeps.executor.available_memory", lambda: 2**30)
+    monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 2**30)
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--workers", "2"]
     assert run_command_line(["sweep", *arguments]) == 2
     assert re.search(

@@ -16,9 +16,9 @@ import pytest
 from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import SavingConfig, from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.sweeps.events import Ended, Started, Underway, split_done
-from bootdqn.sweeps.local import run_all
-from bootdqn.sweeps.plan import PlannedRun, deep_sea_race
+from bootdqn.sweeps.executor import Ended, Progressed, Started, split_done
+from bootdqn.sweeps.local import run_locally
+from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
 from reference.planned import planned
@@ -40,7 +40,7 @@ def test_the_race_has_every_cell_with_the_seed_outermost():
 def test_the_pool_gives_the_numbers_of_a_run_alone(tmp_path):
     runs = [planned(f"seed-{seed}", seed=seed) for seed in range(3)]
     events = []
-    ended = run_all(runs, tmp_path / "pool", workers=2, on_event=events.append).ended
+    ended = run_locally(runs, tmp_path / "pool", workers=2, on_event=events.append).ended
     assert sorted(str(end.run.name) for end in ended) == ["seed-0", "seed-1", "seed-2"]
     assert [event.run for event in events if isinstance(event, Started)] == runs
     for one in runs:
@@ -53,7 +53,7 @@ def test_the_pool_gives_the_numbers_of_a_run_alone(tmp_path):
 def test_a_run_that_fails_is_told_and_the_others_finish(tmp_path):
     (tmp_path / "taken").write_text("a file where a folder should be")
     runs = [planned("taken"), planned("good", seed=1)]
-    ended = {str(end.run.name): end for end in run_all(runs, tmp_path, workers=1).ended}
+    ended = {str(end.run.name): end for end in run_locally(runs, tmp_path, workers=1).ended}
     assert "is not a run folder" in ended["taken"].error
     assert ended["taken"].summary is None
     assert ended["good"].summary["status"] == "finished"
@@ -64,12 +64,12 @@ def test_a_worker_that_dies_costs_one_run_only(tmp_path):
     victims = []
 
     def kill_the_first(event):
-        if isinstance(event, Underway) and not victims:
+        if isinstance(event, Progressed) and not victims:
             victims.append(event.run)
             for worker in multiprocessing.active_children():
                 worker.kill()
 
-    ended = {str(end.run.name): end for end in run_all(runs, tmp_path, workers=1, on_event=kill_the_first).ended}
+    ended = {str(end.run.name): end for end in run_locally(runs, tmp_path, workers=1, on_event=kill_the_first).ended}
     assert "died (exit code -9)" in ended["long"].error
     assert ended["short"].summary["status"] == "finished"
 
@@ -86,7 +86,7 @@ def test_a_worker_that_dies_while_it_is_idle_costs_nothing(tmp_path, monkeypatch
                 worker.join()
                 monkeypatch.setattr(worker, "is_alive", lambda: True)
 
-    ended = run_all([planned("first"), planned("second")], tmp_path, workers=1, on_event=kill_the_idle).ended
+    ended = run_locally([planned("first"), planned("second")], tmp_path, workers=1, on_event=kill_the_idle).ended
     assert len(killed) == 1
     assert [(str(end.run.name), end.finished) for end in ended] == [("first", True), ("second", True)]
 
@@ -101,7 +101,7 @@ def test_a_sweep_whose_new_worker_is_not_reached_either_says_so(tmp_path, monkey
     monkeypatch.setattr("multiprocessing.connection.Connection.send", refuse)
     assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr().err
-    assert "a process died before it was sent this run, and the next was not reached" in told
+    assert "a worker process died before it was sent this run, and so did the next" in told
     assert multiprocessing.active_children() == []
 
 
@@ -112,12 +112,12 @@ def test_a_run_whose_worker_dies_goes_on_in_another_and_ends_as_it_would_have(tm
 
     def kill_once(event):
         events.append(event)
-        if isinstance(event, Underway) and not any(isinstance(seen, Ended) for seen in events):
+        if isinstance(event, Progressed) and not any(isinstance(seen, Ended) for seen in events):
             for worker in multiprocessing.active_children():
                 worker.kill()
 
     saving = SavingConfig(checkpoint_every_steps=100)
-    (end,) = run_all([one], tmp_path, workers=1, on_event=kill_once, retries=1, saving=saving).ended
+    (end,) = run_locally([one], tmp_path, workers=1, on_event=kill_once, retries=1, saving=saving).ended
     assert [event.retrying for event in events if isinstance(event, Ended)] == [True, False]
     assert end.summary["state_sha256"] == RunDirectory(tmp_path / "alone").read_summary()["state_sha256"]
     assert len(json.loads((tmp_path / "one/provenance.json").read_text())["resumed"]) == 1
@@ -127,7 +127,7 @@ def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tm
     user_code.import_environments("reference.environments")
     bad = PlannedRun(PurePosixPath("bad"), from_flat(OUT_OF_MEMORY))
     events = []
-    outcome = run_all([bad, planned("good")], tmp_path, workers=1, on_event=events.append, retries=1)
+    outcome = run_locally([bad, planned("good")], tmp_path, workers=1, on_event=events.append, retries=1)
     ended = {str(end.run.name): end for end in outcome.ended}
     assert sum(isinstance(event, Started) and event.run == bad for event in events) == 2
     assert "MemoryError" in ended["bad"].error
@@ -184,7 +184,7 @@ def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, 
 
 
 def test_no_runs_are_no_work(tmp_path):
-    assert run_all([], tmp_path, workers=4).ended == []
+    assert run_locally([], tmp_path, workers=4).ended == []
 
 
 @pytest.mark.parametrize(
@@ -221,9 +221,9 @@ def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
 INTERRUPTED_AT_THE_START = """
 import os, signal, sys
 from pathlib import Path, PurePosixPath
-from bootdqn.sweeps.events import Started
-from bootdqn.sweeps.plan import PlannedRun
-from bootdqn.sweeps.local import run_all
+from bootdqn.sweeps.executor import Started
+from bootdqn.sweeps.sweep_file import PlannedRun
+from bootdqn.sweeps.local import run_locally
 from bootdqn.config.train import from_flat
 
 settings = {"environment": "deep-sea", "size": 10, "max_episodes": 400, "stop_when_solved": False}
@@ -236,7 +236,7 @@ def interrupt(event):
         if len(started) == 2:
             os.killpg(0, signal.SIGINT) if sys.argv[2] == "to everybody" else signal.raise_signal(signal.SIGINT)
 
-outcome = run_all(runs, Path(sys.argv[1]), workers=2, on_event=interrupt)
+outcome = run_locally(runs, Path(sys.argv[1]), workers=2, on_event=interrupt)
 ends = sorted(f"{end.run.name} {end.error or end.summary['status']}" for end in outcome.ended)
 print(outcome.stop_exit_code, ", ".join(ends))
 """
@@ -268,7 +268,7 @@ def test_a_signal_between_the_order_and_the_run_stops_this_run_and_no_other(tmp_
         """,
     )
     user_code.import_environments("asks_to_stop")
-    ended = run_all([planned("first"), planned("second")], tmp_path, workers=1).ended
+    ended = run_locally([planned("first"), planned("second")], tmp_path, workers=1).ended
     assert [(end.summary["status"], end.error) for end in ended] == [("interrupted", None), ("finished", None)]
 
 
@@ -285,7 +285,7 @@ def test_a_hangup_that_the_parent_ignores_the_runs_ignore(tmp_path, user_code):
     user_code.import_environments("hangs_up")
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        (end,) = run_all([planned("one")], tmp_path, workers=1).ended
+        (end,) = run_locally([planned("one")], tmp_path, workers=1).ended
     finally:
         signal.signal(signal.SIGHUP, before)
     assert end.finished

@@ -9,24 +9,19 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from types import SimpleNamespace
 
 import pytest
 
-from bootdqn.common.errors import UsageError
 from bootdqn.config.train import SavingConfig, from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import holder_of
-from bootdqn.runs.plugins import Plugins
-from bootdqn.sweeps.events import Ended, Notice, Started
-from bootdqn.sweeps.plan import PlannedRun
-from bootdqn.sweeps.ray_driver import Request, _Driver
-from bootdqn.sweeps.ray_runs import run_on_ray
-from bootdqn.sweeps.ray_task import Attempt, Orders, node_problem
+from bootdqn.sweeps.executor import Ended, Message, Started
+from bootdqn.sweeps.ray_sweep import run_on_ray
+from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
 from reference.ray_cluster import RayCluster, unshare_mounts
-from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE, STRATEGY
+from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
@@ -178,8 +173,8 @@ def test_a_node_where_the_output_directory_is_read_only_is_skipped_until_it_is_n
 
     def change(event):
         events.append(event)
-        notices, started = (sum(isinstance(one, kind) for one in events) for kind in (Notice, Started))
-        if isinstance(event, Notice) and notices == 1:
+        notices, started = (sum(isinstance(one, kind) for one in events) for kind in (Message, Started))
+        if isinstance(event, Message) and notices == 1:
             cluster.make_writable(held.out)
         if isinstance(event, Started) and started == 2:
             held.wait_for_checkpoints()
@@ -191,7 +186,7 @@ def test_a_node_where_the_output_directory_is_read_only_is_skipped_until_it_is_n
     outcome = run_on_ray(held.runs, held.out, cluster.address, change, saving=OFTEN)
     cluster.make_writable(held.out)
     assert [end.finished for end in outcome.ended] == [True, True]
-    told = [event.text for event in events if isinstance(event, Notice) and event.run is None]
+    told = [event.text for event in events if isinstance(event, Message) and event.run is None]
     cannot = f"it cannot write to {held.out} (Read-only file system); check the disk and its mount there"
     node = f"node {platform.node()} is"
     assert told == [f"{node} skipped: {cannot}", f"{node} used again", f"{node} skipped: {cannot}"]
@@ -213,63 +208,6 @@ def test_an_output_directory_that_no_node_sees_is_a_usage_error(cluster, held):
     )
     assert driver.returncode == 2
     assert list(held.out.iterdir()) == []
-
-
-class Ray:
-    """Stands for Ray where no cluster is needed: every attempt at a run is made on one node, which has a problem."""
-
-    exceptions = None
-
-    def __init__(self, nodes, problem=None):
-        self._nodes, self._problem = nodes, problem
-
-    def nodes(self):
-        return [{"NodeID": name, "NodeManagerHostname": name, **node} for name, node in self._nodes.items()]
-
-    def remote(self, **_options):
-        return lambda task: SimpleNamespace(
-            options=lambda **_: SimpleNamespace(remote=lambda planned, _orders: planned),
-            remote=lambda _orders: task.__name__,
-        )
-
-    def wait(self, references, timeout):  # noqa: ARG002
-        return [one for one in references if one != "wait_until_usable"], []
-
-    def get(self, planned):
-        return next(iter(self._nodes)), Attempt(Ended(planned, None, self._problem), [], self._problem)
-
-
-def driver_on(ray, runs, send, gpus_per_run=0.0):
-    orders = Orders(Path("nowhere/token"), Plugins(), None)
-    return _Driver(ray, Request(runs, [2**20] * len(runs), "auto", orders, 0, gpus_per_run), send)
-
-
-def test_runs_that_no_node_is_large_enough_for_are_told_once_for_each_kind():
-    ray = Ray(
-        {
-            "small": {"Alive": True, "Resources": {"CPU": 2.0, "memory": 2.0**40}},
-            "lost": {"Alive": False, "Resources": {"CPU": 64.0, "memory": 2.0**40, "GPU": 8.0}},
-        }
-    )
-    runs = [
-        PlannedRun(PurePosixPath(f"{threads}-{seed}"), from_flat(QUICK | {"threads": threads, "seed": seed}))
-        for threads in (1, 4)
-        for seed in (0, 1)
-    ]
-    events = []
-    driver_on(ray, runs, events.append)
-    waits = "no node has 4 CPUs, 1 MiB of memory and 0 GPUs: it and 1 other wait until one joins the cluster"
-    assert events == [Notice(runs[2], waits)]
-    driver_on(ray, runs[:1], events.append, gpus_per_run=0.5)
-    assert events[-1].text.endswith("and 0.5 GPUs: it waits until one joins the cluster")
-
-
-def test_a_head_without_cpus_does_not_hide_that_no_node_can_train_a_run():
-    resources = {"node": 1.0, "head": 0.0}
-    nodes = {name: {"Alive": True, "Resources": {"CPU": cpus, "memory": 2.0**40}} for name, cpus in resources.items()}
-    one = PlannedRun(PurePosixPath("one"), from_flat(QUICK))
-    with pytest.raises(UsageError, match="no node can train the runs: node node: its disk is lost"):
-        driver_on(Ray(nodes, "its disk is lost"), [one], lambda _: None).finish(lambda: False)
 
 
 def test_an_interrupt_saves_the_runs_under_way_and_leaves_out_those_not_begun(cluster, tmp_path):
@@ -310,29 +248,10 @@ def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_
     assert "MemoryError" in ended["greedy"].error
     assert "No space left on device" in ended["full"].error
     retried = [str(event.run.name) for event in events if isinstance(event, Ended) and event.retrying]
-    assert sorted(retried) == ["full", "greedy", "nowhere"]
-    warnings = [event for event in events if isinstance(event, Notice)]
+    assert sorted(retried) == ["full", "greedy"], "and not what would fail the same way again"
+    warnings = [event for event in events if isinstance(event, Message)]
     assert [str(event.run.name) for event in warnings] == ["full", "full"]
     assert "could not be written at step 120: [Errno 28] No space left on device" in warnings[-1].text
     assert events.index(warnings[-1]) < events.index(ended["full"])
     run(from_flat(QUICK), tmp_path / "alone")
     assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "good/metrics.jsonl").read_bytes()
-
-
-def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, user_code):
-    token = tmp_path / "token"
-    token.touch()
-    orders = Orders(token, Plugins(("my_strategy.Mine",), folder=user_code.folder), None)
-    missing = "--strategy-from my_strategy.Mine: no module 'my_strategy' is installed"
-    assert node_problem(orders).startswith(missing)
-    assert "install the module on every node" in node_problem(orders)
-    user_code.write("my_strategy", STRATEGY)
-    assert node_problem(orders) is None
-
-
-@pytest.mark.parametrize(
-    ("address", "message"), [("127.0.0.1:1", "no Ray cluster at 127.0.0.1:1"), ("somewhere", "auto, or HOST:PORT")]
-)
-def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path, address, message):
-    with pytest.raises(UsageError, match=message):
-        run_on_ray([PlannedRun(PurePosixPath("one"), from_flat(QUICK))], tmp_path, address)

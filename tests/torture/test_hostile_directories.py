@@ -58,31 +58,27 @@ class HungError(BaseException):
 
 
 def train_here(runs, out, _workers, _on_event, **options):
-    """Train runs in this process, in place of the pool."""
-    from bootdqn.sweeps.events import Ended, SweepOutcome, end_of
-    from bootdqn.training.run import run
+    """Train runs in this process, in place of the worker processes."""
+    from bootdqn.runs.plugins import loaded_plugins
+    from bootdqn.sweeps.executor import SweepOutcome
+    from bootdqn.sweeps.local import RunSettings, train_run
 
-    ended = []
-    for planned in runs:
-        try:
-            ended.append(end_of(planned, run(planned.config, out / planned.name, saving=options["saving"]), []))
-        except Exception as error:
-            ended.append(Ended(planned, None, f"{type(error).__name__}: {error}"))
-    return SweepOutcome(ended)
+    settings = RunSettings(out, loaded_plugins(), options["saving"])
+    return SweepOutcome([train_run(planned, settings) for planned in runs])
 
 
 def run_commands(send, bases, path, tasks):
     """Send what came of each command on each directory: its exit code, what it printed, and what it touched."""
     from bootdqn.cli.main import run_command_line
     from bootdqn.runs import provenance
-    from bootdqn.sweeps import executor
+    from bootdqn.sweeps import run_sweep
 
     def hung(*_):
         raise HungError
 
     signal.signal(signal.SIGALRM, hung)
     (path / "mine.toml").write_text(SWEEP)
-    with replaced(executor, "run_all", train_here), replaced(provenance, "source_of", lambda _: {}):
+    with replaced(run_sweep, "run_locally", train_here), replaced(provenance, "source_of", lambda _: {}):
         for number, (case, command) in enumerate(tasks):
             here = path / "place"
             place = Place(here, bases[number % len(bases)])

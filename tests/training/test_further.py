@@ -11,8 +11,8 @@ from bootdqn.config.train import SavingConfig, default_settings, from_flat, is_f
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance
-from bootdqn.sweeps.events import split_done
-from bootdqn.sweeps.plan import deep_sea_race
+from bootdqn.sweeps.executor import split_done
+from bootdqn.sweeps.sweep_file import deep_sea_race
 from bootdqn.training import run as run_module
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.run import default_run_dir, run

@@ -7,7 +7,7 @@ import pytest
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.sweeps.cost import costs, memory_needed
-from bootdqn.sweeps.plan import PlannedRun
+from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training import memory_estimate as module
 from bootdqn.training.loop import make_components
 from bootdqn.training.memory_estimate import Estimate, check_memory_and_disk, estimate, gigabytes

@@ -13,7 +13,7 @@ from bootdqn.common.text import format_count
 from bootdqn.config.train import SavingConfig, default_settings
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
-from bootdqn.sweeps.plan import PlannedRun, deep_sea_race
+from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
 
 _UNLIMITED_WIDTH = 10_000
 """Columns of the output where it is no terminal."""
@@ -54,8 +54,8 @@ class DemoCommand:
         from bootdqn.report.deep_sea import read_results, summary_table
         from bootdqn.report.report import write_report
         from bootdqn.report.runs import read_runs
-        from bootdqn.sweeps.events import check_is_directory
-        from bootdqn.sweeps.executor import run_sweep
+        from bootdqn.sweeps.executor import check_is_directory
+        from bootdqn.sweeps.run_sweep import run_sweep
 
         console = _console()
         runs = self.plan()
@@ -124,9 +124,9 @@ class SweepCommand:
 
     def execute(self) -> int:
         """Train the runs; exit code 0 if every one finished."""
-        from bootdqn.sweeps.events import check_is_directory, split_done
-        from bootdqn.sweeps.executor import run_sweep
-        from bootdqn.sweeps.plan import load_sweep
+        from bootdqn.sweeps.executor import check_is_directory, split_done
+        from bootdqn.sweeps.run_sweep import run_sweep
+        from bootdqn.sweeps.sweep_file import load_sweep
 
         sweep = load_sweep(self.name).with_overrides(self.overrides)
         runs, out = sweep.runs(self.user_code.imports), self.out or Path("runs") / sweep.name
@@ -161,7 +161,7 @@ class SweepCommand:
 
     def _list_costs(self, runs: list[PlannedRun], out: Path, heading: list[str], console: Any) -> int:
         """Print the maximum cost of the runs; exit code 0 if every one can be trained."""
-        from bootdqn.sweeps.dry_run import dry_run
+        from bootdqn.sweeps.cost import dry_run
         from bootdqn.training.display import status_line
 
         keep = bool(self.saving.keep_checkpoint)

@@ -1,102 +1,183 @@
-"""Conducting an experiment: skip what is done, run the rest somewhere, show how it goes."""
+"""Execute the runs of a sweep on a backend: schedule, retry, stop, and report events.
 
-import heapq
-import itertools
+The driver of a sweep on Ray uses this module, too, so it imports nothing heavy.
+"""
+
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
 
-from rich.console import Console
-
-from bootdqn.common.errors import UsageError, check_writable
-from bootdqn.config.train import SavingConfig
-from bootdqn.runs.cleanup import remove_leftovers
+from bootdqn.common.errors import UsageError
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.resources import available_cores, available_memory
-from bootdqn.sweeps.cost import longest_first, memory_needed
-from bootdqn.sweeps.events import SweepOutcome, split_done
-from bootdqn.sweeps.local import run_all
-from bootdqn.sweeps.plan import PlannedRun
-from bootdqn.sweeps.progress import Display, shown
-from bootdqn.training.memory_estimate import gigabytes
+from bootdqn.sweeps.sweep_file import PlannedRun
+from bootdqn.training.callbacks import Progress
 
 
-def run_sweep(
-    runs: list[PlannedRun],
-    out: Path,
-    console: Console,
+@dataclass(frozen=True)
+class Started:
+    """A worker started to train a run."""
+
+    run: PlannedRun
+
+
+@dataclass(frozen=True)
+class Progressed:
+    """A run reported its progress."""
+
+    run: PlannedRun
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Message:
+    """A line for the user about a run, or about the sweep as a whole (None)."""
+
+    run: PlannedRun | None
+    text: str
+
+
+class Fault(Enum):
+    """Where the cause of a failure lies, which decides whether the run is retried."""
+
+    RUN = auto()
+    """In the run or its worker process: it is retried up to `retries` times."""
+    USAGE = auto()
+    """In the configuration: it is not retried, since it would fail the same way again."""
+    EXTERNAL = auto()
+    """Outside, as where a node is lost: it is retried however often."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An attempt at a run ended: with a summary, or with the message of an error."""
+
+    run: PlannedRun
+    summary: dict[str, Any] | None
+    error: str | None = None
+    fault: Fault = Fault.RUN
+    """Of an error."""
+    retrying: bool = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run reached its end."""
+        return self.summary is not None and self.summary.get("status") == "finished"
+
+
+Event = Started | Progressed | Message | Ended
+
+
+@dataclass(frozen=True)
+class SweepOutcome:
+    """The last end of every run that was started, and the exit code of the signal that stopped the sweep, if any."""
+
+    ended: list[Ended]
+    stop_exit_code: int | None = None
+
+
+class Backend(Protocol):
+    """Trains runs in worker processes, on this machine or elsewhere."""
+
+    slots: int
+    """How many runs it accepts at a time."""
+
+    def start(self, planned: PlannedRun) -> None:
+        """Start a run, or queue it; an `Ended` follows in any case."""
+
+    def events(self) -> Iterable[Event]:
+        """Wait a moment for events, and return them."""
+
+    def stop(self) -> None:
+        """Ask the runs that were started to save a checkpoint and stop, and drop those queued."""
+
+    def close(self) -> None:
+        """End the worker processes."""
+
+
+def execute(
+    runs: Iterable[PlannedRun],
+    backend: Backend,
+    on_event: Callable[[Event], None],
+    is_stop_requested: Callable[[], bool],
     *,
-    workers: int | None = None,
-    retries: int = 0,
-    ray: str | None = None,
-    gpus_per_run: float = 0.0,
-    saving: SavingConfig | None = None,
-) -> SweepOutcome:
-    """Make the runs that are not finished in `out` yet, on this machine or on Ray, and return how all of them ended.
+    retries: int,
+) -> list[Ended]:
+    """Train every run on the backend, which is closed at the end, and return how each ended.
+
+    A run that fails does not stop the others; it is retried after them, from its last checkpoint. Once a stop is
+    requested no run is started or retried; those that were not started are left out of the result.
+    """
+    waiting, ended, failures = deque(runs), list[Ended](), Counter[PurePosixPath]()
+    active, started, stopping = 0, set[PurePosixPath](), False
+    try:
+        while True:
+            if is_stop_requested() and not stopping:
+                stopping = True
+                waiting.clear()
+                backend.stop()
+            while waiting and active < backend.slots:
+                backend.start(waiting.popleft())
+                active += 1
+            if not active:
+                return ended
+            for event in backend.events():
+                if isinstance(event, Started):
+                    started.add(event.run.name)
+                elif isinstance(event, Ended):
+                    active -= 1
+                    retrying = _may_retry(event, failures, retries) and not is_stop_requested()
+                    event = replace(event, retrying=retrying)  # noqa: PLW2901
+                    if retrying:
+                        waiting.append(event.run)
+                    if event.fault is Fault.EXTERNAL and event.run.name not in started:
+                        continue  # nobody has heard of it
+                    started.discard(event.run.name)
+                    if not retrying:
+                        ended.append(event)
+                on_event(event)
+    finally:
+        backend.close()
+
+
+def _may_retry(end: Ended, failures: Counter[PurePosixPath], retries: int) -> bool:
+    """Count a failure of the run itself, and return whether the run may be retried."""
+    if end.error is None or end.fault is Fault.USAGE:
+        return False
+    if end.fault is Fault.EXTERNAL:
+        return True
+    failures[end.run.name] += 1
+    return failures[end.run.name] <= retries
+
+
+def split_done(runs: Iterable[PlannedRun], out: Path) -> tuple[list[PlannedRun], list[Ended]]:
+    """Return the runs still to be trained, and those that are finished or whose run directory holds something else.
+
+    Of a finished run its configuration and its summary are enough.
 
     Raises:
-        UsageError: `out` is a file, or this machine has less memory than `workers` of the runs need at a time.
+        UsageError: `out` is a file.
     """
-    todo, ended = split_done(runs, out)
-    for end in ended:
-        remove_leftovers(RunDirectory(out / end.run.name))
-    if not todo:
-        return SweepOutcome(ended)
-    check_writable(out, "--out")
-    todo = longest_first(todo)
-    if ray is None:
-        make = partial(run_all, todo, out, runs_at_a_time(todo, workers, console.print))
-    else:
-        from bootdqn.sweeps.ray_runs import run_on_ray
+    from bootdqn.training.run import finished_summary
 
-        make = partial(run_on_ray, todo, out, ray, gpus_per_run=gpus_per_run)
-    display = Display(runs, ended, console)
-    with shown(display, console):
-        outcome = make(display.show, retries=retries, saving=saving)
-    return SweepOutcome([*ended, *outcome.ended], outcome.stop_exit_code)
+    check_is_directory(out)
+    remaining, ended = [], []
+    for planned in runs:
+        try:
+            summary = finished_summary(RunDirectory(out / planned.name), planned.config)
+        except UsageError as error:
+            ended.append(Ended(planned, None, str(error), Fault.USAGE))
+            continue
+        if summary is None:
+            remaining.append(planned)
+        else:
+            ended.append(Ended(planned, summary))
+    return remaining, ended
 
 
-def default_workers(runs: list[PlannedRun]) -> int:
-    """Return how many runs fit on the cores that there are for them, each with the threads that its settings say."""
-    return max(1, available_cores() // max(planned.config.run.threads for planned in runs))
-
-
-def runs_at_a_time(
-    runs: list[PlannedRun],
-    workers: int | None,
-    tell: Callable[[str], None] = lambda _: None,
-    memory: list[int] | None = None,
-) -> int:
-    """Return `workers`, or if that is None as many as this machine's cores and memory hold.
-
-    Where memory holds fewer than the cores do, `tell` is given a line that says so.
-
-    A run that does not even fit alone takes no memory: it will refuse itself, and the others are made.
-
-    Args:
-        runs: All of them.
-        workers: How many at a time were asked for.
-        tell: Takes that line.
-        memory: Bytes that each run needs, where that is known already.
-
-    Raises:
-        UsageError: The largest `workers` of the runs need more memory together than there is.
-    """
-    at_a_time, available = min(workers or default_workers(runs), len(runs)), available_memory()
-    if at_a_time == 1 or available is None:
-        return at_a_time
-    sizes = sorted((size for size in memory or memory_needed(runs) if size <= available), reverse=True)
-    needed = largest_together(sizes, at_a_time)
-    if needed <= available:
-        return at_a_time
-    fitting = sum(total <= available for total in itertools.accumulate(sizes))
-    lack = f"{at_a_time} runs at a time need {gigabytes(needed)} of memory, and {gigabytes(available)} are available"
-    if workers is not None:
-        raise UsageError(f"{lack}; choose --workers {fitting}")
-    tell(f"{lack}; {fitting} at a time will be made")
-    return fitting
-
-
-def largest_together(sizes: Iterable[int], at_a_time: int) -> int:
-    """Return what `at_a_time` of the sizes come to at most."""
-    return sum(heapq.nlargest(at_a_time, sizes))
+def check_is_directory(out: Path) -> None:
+    """Raise a UsageError if the output directory is a file."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; choose a directory")

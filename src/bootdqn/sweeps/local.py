@@ -1,27 +1,45 @@
-"""Many runs on one machine: worker processes that each train one run at a time, and a parent that outlives them."""
+"""Run a sweep in worker processes on this machine; one that dies does not harm the others.
 
+A worker process is started by `spawn` with a connection to its parent. No signal to stop is lost while it starts.
+"""
+
+import multiprocessing
 import os
 import signal
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from pathlib import Path, PurePosixPath
-from typing import Any
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from bootdqn.common.errors import TrainingError
+from bootdqn.common.errors import RunInUseError, TrainingError, UsageError
 from bootdqn.config.train import SavingConfig
+from bootdqn.runs.lock import LOST_AFTER_SECONDS
 from bootdqn.runs.plugins import Plugins, loaded_plugins
-from bootdqn.runs.signals import StopRequest, stop_on_signal
-from bootdqn.sweeps.events import Ended, Event, Notice, Started, SweepOutcome, Underway, end_of
-from bootdqn.sweeps.plan import PlannedRun
-from bootdqn.sweeps.processes import dismiss, ignore_stop_signals, spawn, unblock_stop_signals
-from bootdqn.training.callbacks import RunCallbacks
-from bootdqn.training.run import run
+from bootdqn.runs.signals import STOP_SIGNALS, StopRequest, handled_signals, stop_on_signal
+from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, SweepOutcome, execute
+from bootdqn.sweeps.sweep_file import PlannedRun
+from bootdqn.training.callbacks import Progress, RunCallbacks
+
+POLL_SECONDS = 0.2
+"""How long to wait for events before signals to this process are checked."""
+EXIT_TIMEOUT_SECONDS = 10.0
+LOCK_CHECK_SECONDS = LOST_AFTER_SECONDS / 20
 
 
-def run_all(
+class RunSettings(NamedTuple):
+    """Settings that all runs of a sweep share in their worker processes."""
+
+    out: Path
+    """The run directories are below it."""
+    plugins: Plugins
+    saving: SavingConfig | None
+
+
+def run_locally(
     runs: Iterable[PlannedRun],
     out: Path,
     workers: int,
@@ -30,154 +48,230 @@ def run_all(
     retries: int = 0,
     saving: SavingConfig | None = None,
 ) -> SweepOutcome:
-    """Train every run in its folder below `out`, `workers` at a time, and return how each ended.
+    """Train every run in its run directory below `out`, `workers` at a time, and return how each ended.
 
-    A run that fails, or whose process dies, is tried again `retries` times, from its last checkpoint and in a new
-    process, after all others; it does not stop them. On a signal to stop the runs under way save themselves and stop,
-    and those not begun are left out of the result. The processes import what this one has of the user's own code.
+    A failed run is retried `retries` times, in a new process. On a signal to stop, the runs that were started save a
+    checkpoint and stop. The worker processes load the plugins that this process has loaded.
 
     Raises:
-        TrainingError: A process died while it was idle, and the one that took its place was not reached, either.
+        TrainingError: An idle worker process died, and the one that replaced it could not be reached, either.
     """
-    waiting, ended, crew = deque(runs), list[Ended](), list[_Worker]()
-    failures: Counter[PurePosixPath] = Counter()
+    runs = list(runs)
     with stop_on_signal() as stop:
-        try:
-            crew += [_Worker(out, saving, loaded_plugins()) for _ in range(min(workers, len(waiting)))]
-            stopping = False
-            while True:
-                if stop and not stopping:
-                    stopping = True
-                    waiting.clear()
-                    for worker in crew:
-                        worker.ask_to_stop(stop)
-                for worker in crew:
-                    if worker.current is None and waiting:
-                        on_event(Started(worker.begin(waiting.popleft())))
-                busy = [worker for worker in crew if worker.current is not None]
-                if not busy:
-                    return SweepOutcome(ended, stop.exit_code if stop else None)
-                for worker in _with_news(busy):
-                    event = worker.news()
-                    if isinstance(event, Ended):
-                        if event.error is not None:
-                            worker.dismiss()  # what a failure did to its process must not harm the next run
-                            failures[event.run.name] += 1
-                            event = replace(event, retrying=not stop and failures[event.run.name] <= retries)
-                        (waiting.append(event.run) if event.retrying else ended.append(event))
-                    on_event(event)
-        finally:
-            for worker in crew:
-                worker.dismiss()
+        backend = LocalBackend(min(workers, len(runs)), RunSettings(out, loaded_plugins(), saving), stop)
+        ended = execute(runs, backend, on_event, lambda: bool(stop), retries=retries)
+        return SweepOutcome(ended, stop.exit_code if stop else None)
+
+
+class LocalBackend:
+    """Worker processes that each train one run at a time."""
+
+    def __init__(self, workers: int, settings: RunSettings, stop: StopRequest) -> None:
+        self.slots, self._stop = workers, stop
+        self._workers = [_Worker(settings) for _ in range(workers)]
+        self._started: list[Started] = []
+        """Events not yet returned."""
+
+    def start(self, planned: PlannedRun) -> None:
+        """Send a run to an idle worker."""
+        next(worker for worker in self._workers if worker.run is None).start(planned)
+        self._started.append(Started(planned))
+
+    def events(self) -> Iterable[Event]:
+        """Return the events since the last call; wait a moment if there are none."""
+        started, self._started = self._started, []
+        if started:
+            return started
+        busy = [worker for worker in self._workers if worker.run is not None]
+        ready = set(wait([worker.connection for worker in busy], POLL_SECONDS))
+        return [worker.receive() for worker in busy if worker.connection in ready]
+
+    def stop(self) -> None:
+        """Ask every worker to stop."""
+        for worker in self._workers:
+            worker.stop(self._stop)
+
+    def close(self) -> None:
+        """End every worker."""
+        for worker in self._workers:
+            worker.close()
 
 
 class _Worker:
-    """A process that trains the runs it is sent, one after the other; a new process is started if it dies."""
+    """A process that trains the runs it is sent, one at a time; it is replaced if it dies."""
 
-    def __init__(self, out: Path, saving: SavingConfig | None, extensions: Plugins) -> None:
-        self._orders = out, saving, extensions
-        self.current: PlannedRun | None = None
-        self.process, self.connection = spawn(_work, *self._orders)
+    def __init__(self, settings: RunSettings) -> None:
+        self._settings = settings
+        self.run: PlannedRun | None = None
+        self._process, self.connection = spawn(_work, settings)
 
-    @property
-    def busy_with(self) -> PlannedRun:
-        """The run under way."""
-        assert self.current is not None
-        return self.current
-
-    def begin(self, planned: PlannedRun) -> PlannedRun:
-        """Send a run to the process; one that died while it was idle is replaced first, once.
+    def start(self, planned: PlannedRun) -> None:
+        """Send a run to the process; if the process died while it was idle, replace it first, once.
 
         Raises:
             TrainingError: The new process cannot be reached, either.
         """
-        self.current = planned
-        if self.process.is_alive():
-            with suppress(OSError):  # it has died, and the system does not say so yet
+        self.run = planned
+        if self._process.is_alive():
+            with suppress(OSError):  # it has died, and the system does not report that yet
                 self.connection.send(planned)
-                return planned
-        self.dismiss()
-        self.process, self.connection = spawn(_work, *self._orders)
+                return
+        self.close()
+        self._process, self.connection = spawn(_work, self._settings)
         try:
             self.connection.send(planned)
         except OSError as error:
             raise TrainingError(
-                f"{planned.name}: a process died before it was sent this run, and the next was not reached ({error})"
+                f"{planned.name}: a worker process died before it was sent this run, and so did the next ({error})"
             ) from error
-        return planned
 
-    def news(self) -> Event:
-        """Receive what the process has to say; a process that ended without a word counts as a failed run."""
-        current = self.busy_with
+    def receive(self) -> Event:
+        """Receive an event; a process that died has failed its run."""
+        assert self.run is not None
         try:
             event: Event = self.connection.recv()
         except (EOFError, ConnectionResetError):
-            self.process.join()
-            event = Ended(current, None, f"the process died (exit code {self.process.exitcode})")
+            self._process.join()
+            event = Ended(self.run, None, f"the process died (exit code {self._process.exitcode})")
         if isinstance(event, Ended):
-            self.current = None
+            self.run = None
+            if event.error is not None:
+                self.close()  # the next run needs a process that no failure has harmed
         return event
 
-    def ask_to_stop(self, asked: StopRequest) -> None:
-        """Pass the request on by the other signal: the one that came may have come to all, and two alike insist."""
-        if self.process.is_alive() and self.process.pid is not None:
-            os.kill(self.process.pid, signal.SIGINT if asked.signal_number == signal.SIGTERM else signal.SIGTERM)
+    def stop(self, request: StopRequest) -> None:
+        """Pass a request on by another signal: the first may have reached all processes, and a repeated one kills."""
+        if self._process.is_alive() and self._process.pid is not None:
+            os.kill(self._process.pid, signal.SIGINT if request.signal_number == signal.SIGTERM else signal.SIGTERM)
 
-    def dismiss(self) -> None:
-        """End the process: it is idle, or the parent is going down."""
-        dismiss(self.process, self.connection)
-
-
-def _with_news(workers: list[_Worker]) -> list[_Worker]:
-    """Wait until some workers have something to say, or a moment, so that a signal to this process is noticed."""
-    ready = set(wait([worker.connection for worker in workers], timeout=0.2))
-    return [worker for worker in workers if worker.connection in ready]
+    def close(self) -> None:
+        """End the process."""
+        end_process(self._process, self.connection)
 
 
-def _work(connection: "Connection[Any, Any]", out: Path, saving: SavingConfig | None, extensions: Plugins) -> None:
+def _work(connection: "Connection[Any, Any]", settings: RunSettings) -> None:
     """Train runs until the parent closes the connection.
 
-    The parent asks to stop once, at any time after it sent a run, so no moment may miss it: signals are blocked until
-    one request notes them, which `run` shares. It is forgotten after a run and before the parent hears of its end, so
-    never one that the parent sends with the next run under way. At the very end signals mean nothing.
+    The parent asks to stop once, at any time after it sent a run, so the request must not be lost: signals are blocked
+    until a StopRequest handles them, which `run` shares. It is reset after a run and before the parent learns of its
+    end, so never after the parent has sent the next run. At the very end signals have no effect.
     """
     ignore_stop_signals()
     with stop_on_signal() as stop, suppress(EOFError, OSError, KeyboardInterrupt):
         unblock_stop_signals()
         while True:
-            ended = _train_one(connection.recv(), out, saving, extensions, connection)
+            ended = _train_and_report(connection.recv(), settings, connection)
             stop.signal_number = None
             connection.send(ended)
 
 
-def _train_one(
-    planned: PlannedRun,
-    out: Path,
-    saving: SavingConfig | None,
-    extensions: Plugins,
-    connection: "Connection[Any, Any]",
-) -> Ended:
-    parent_is_there, warnings = True, list[str]()
+def _train_and_report(planned: PlannedRun, settings: RunSettings, connection: "Connection[Any, Any]") -> Ended:
+    parent_is_alive = True
 
-    def tell(event: Event) -> None:
-        nonlocal parent_is_there
+    def send(event: Event) -> None:
+        nonlocal parent_is_alive
         try:
-            if parent_is_there:
+            if parent_is_alive:
                 connection.send(event)
         except OSError:
-            parent_is_there = False
-            signal.raise_signal(signal.SIGTERM)  # save what there is, and stop
+            parent_is_alive = False
+            signal.raise_signal(signal.SIGTERM)  # save a checkpoint and stop
 
-    def warn(text: str) -> None:
+    return train_run(
+        planned,
+        settings,
+        show=lambda progress: send(Progressed(planned, progress)),
+        warn=lambda text: send(Message(planned, text)),
+    )
+
+
+def train_run(
+    planned: PlannedRun,
+    settings: RunSettings,
+    *,
+    show: Callable[[Progress], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+    lock_timeout: float = 0.0,
+) -> Ended:
+    """Train a run in this process and return how it ended.
+
+    Args:
+        planned: The run.
+        settings: Shared by all runs of the sweep.
+        show: Called with the progress of the run.
+        warn: Called with each warning.
+        lock_timeout: Seconds to wait for a run directory that another process uses.
+    """
+    from bootdqn.training.run import run
+
+    warnings, deadline = list[str](), time.monotonic() + lock_timeout
+
+    def keep_warning(text: str) -> None:
         warnings.append(text)
-        tell(Notice(planned, text))
+        warn(text)
 
+    while True:
+        try:
+            settings.plugins.load()
+            callbacks = RunCallbacks(show=show, warn=keep_warning)
+            outcome = run(planned.config, settings.out / planned.name, callbacks, saving=settings.saving)
+        except RunInUseError as error:
+            if time.monotonic() >= deadline:
+                return Ended(planned, None, f"{type(error).__name__}: {error}")
+            time.sleep(LOCK_CHECK_SECONDS)
+        except KeyboardInterrupt:
+            return Ended(planned, None, "stopped at once")
+        except Exception as error:
+            fault = Fault.USAGE if isinstance(error, UsageError) else Fault.RUN
+            return Ended(planned, None, f"{type(error).__name__}: {error}", fault)
+        else:
+            if outcome.exit_code == 1:
+                return Ended(planned, None, ": ".join(["its end could not be written", *warnings[-1:]]))
+            return Ended(planned, outcome.summary)
+
+
+def spawn(target: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, "Connection[Any, Any]"]:
+    """Start a process that calls `target(connection, *arguments)`, and return it with the other end of the connection.
+
+    Signals to stop are blocked there until it calls `unblock_stop_signals`.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
+    resource_tracker.ensure_running()  # now: the first process would start it, and it unblocks the signals
+    with _blocked_signals():  # inherited
+        process.start()
+    theirs.close()
+    return process, ours
+
+
+def end_process(process: SpawnProcess, connection: "Connection[Any, Any]") -> None:
+    """Close the connection, at which a process ends by itself, and kill one that does not."""
+    connection.close()
+    process.join(timeout=EXIT_TIMEOUT_SECONDS)
+    if process.is_alive():
+        process.kill()
+        process.join()
+
+
+def ignore_stop_signals() -> None:
+    """Let signals to stop have no effect.
+
+    Unlike SIG_IGN, a handler keeps those that are blocked pending, and is not inherited by programs started from here.
+    """
+    for number in handled_signals():
+        signal.signal(number, lambda *_: None)
+
+
+def unblock_stop_signals() -> None:
+    """Handle the signals received since this process was started, and those to come."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+
+
+@contextmanager
+def _blocked_signals() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
-        extensions.load()
-        callbacks = RunCallbacks(show=lambda progress: tell(Underway(planned, progress)), warn=warn)
-        outcome = run(planned.config, out / planned.name, callbacks, saving=saving)
-    except KeyboardInterrupt:
-        return Ended(planned, None, "stopped at once")
-    except Exception as error:
-        return Ended(planned, None, f"{type(error).__name__}: {error}")
-    return end_of(planned, outcome, warnings)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,11 +1,10 @@
-"""Many runs in a terminal: how many are done, a line for each one under way, a line for each result."""
+"""Show the progress of a sweep in a terminal: a count, a line for each active run, a line for each result."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 from rich.console import Console, Group
+from rich.constrain import Constrain
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -13,16 +12,19 @@ from rich.text import Text
 from bootdqn.common.text import format_count
 from bootdqn.config.train import default_settings, to_flat
 from bootdqn.config.variants import algorithm, is_dqn, label, nameless, on_atari, variant_of
-from bootdqn.sweeps.events import Ended, Event, Notice, Started
-from bootdqn.sweeps.plan import PlannedRun
+from bootdqn.sweeps.executor import Ended, Event, Message, Started
+from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
 from bootdqn.training.display import can_redraw, describe, duration, length_of_summary, result_of_summary
 
-PLAIN_LINE_EVERY_SECONDS = 60.0
+PLAIN_LINE_SECONDS = 60.0
+"""Time between two lines where lines cannot be redrawn, as in a file."""
+ECHO_COLUMNS = 6
+"""Width of a few ^C."""
 
 
-class Display:
-    """Draws the events of many runs."""
+class SweepDisplay:
+    """Shows the events of a sweep, live while it is used as a context."""
 
     def __init__(self, runs: list[PlannedRun], done: list[Ended], console: Console) -> None:
         self._console = console
@@ -31,47 +33,60 @@ class Display:
         self._failed = sum(not end.finished for end in done)
         self._todo = {planned.name for planned in runs} - {end.run.name for end in done}
         self._left = set(self._todo)
-        self._under_way: dict[PlannedRun, Progress | None] = {}
+        self._active: dict[PlannedRun, Progress | None] = {}
         self._start = self._last_line = time.monotonic()
         self._done_before: dict[PurePosixPath, float] = {}
-        """How much of each run had been done when this sweep took it up."""
+        """Completed part of each run when this sweep first heard of it."""
         self._done_now: dict[PurePosixPath, float] = {}
-        """How much of each run is done as far as it has said; one that is tried again says so anew."""
+        """Completed part of each run as it last reported."""
+        self._live = Live(get_renderable=self._narrow, console=console, refresh_per_second=4, transient=True)
 
-    def show(self, event: Event) -> None:
-        """Take in what happened."""
+    def __enter__(self) -> "SweepDisplay":
+        if can_redraw(self._console):
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def update(self, event: Event) -> None:
+        """Show an event."""
         if isinstance(event, Started):
-            self._under_way[event.run] = None
-        elif isinstance(event, Notice):
+            self._active[event.run] = None
+        elif isinstance(event, Message):
             self._console.print(event.text if event.run is None else f"{event.run.name}: {event.text}")
         elif isinstance(event, Ended):
-            self._under_way.pop(event.run, None)
+            self._active.pop(event.run, None)
             if not event.retrying:
                 self._left.discard(event.run.name)
                 self._done += event.finished
                 self._failed += event.error is not None
-            self._console.print(f"{label_of(event.run)}: {result_of(event)}")
+            self._console.print(f"{run_label(event.run)}: {describe_end(event)}")
         else:
-            self._under_way[event.run] = event.progress
+            self._active[event.run] = event.progress
             self._done_before.setdefault(event.run.name, event.progress.completed)
             self._done_now[event.run.name] = event.progress.completed
-        if not can_redraw(self._console) and time.monotonic() - self._last_line >= PLAIN_LINE_EVERY_SECONDS:
+        if not can_redraw(self._console) and time.monotonic() - self._last_line >= PLAIN_LINE_SECONDS:
             self._last_line = time.monotonic()
             self._console.print(self._heading())
 
-    def picture(self) -> Group:
-        """Return the table of the runs under way, below a line about all of them."""
+    def render(self) -> Group:
+        """Return a table of the active runs below a line about the whole sweep."""
         table = Table.grid(padding=(0, 2))
-        for planned, progress in self._under_way.items():
+        for planned, progress in self._active.items():
             state = "starting" if progress is None else f"{100 * progress.completed:3.0f} %  {describe(progress)}"
-            table.add_row(Text(label_of(planned)), Text(state))
+            table.add_row(Text(run_label(planned)), Text(state))
         return Group(Text(self._heading(), style="bold"), table)
 
+    def _narrow(self) -> Constrain:
+        """Leave room for the ^C that a terminal adds: a line that it wraps would not be erased."""
+        return Constrain(self.render(), self._console.width - ECHO_COLUMNS)
+
     def _heading(self) -> str:
-        waiting = len(self._left) - len(self._under_way)
+        waiting = len(self._left) - len(self._active)
         parts = [
             f"{self._done} of {format_count(self._total, 'run')} done",
-            f"{len(self._under_way)} running",
+            f"{len(self._active)} running",
             f"{waiting} waiting",
         ]
         parts += [f"{self._failed} failed"] if self._failed else []
@@ -85,18 +100,8 @@ class Display:
         return (time.monotonic() - self._start) * left / worked if worked > 0 else None
 
 
-@contextmanager
-def shown(display: Display, console: Console) -> Iterator[None]:
-    """Keep the picture on the screen while runs are under way, where there is one."""
-    if not can_redraw(console):
-        yield
-        return
-    with Live(get_renderable=display.picture, console=console, refresh_per_second=4, transient=True):
-        yield
-
-
-def label_of(planned: PlannedRun) -> str:
-    """Name a run for people."""
+def run_label(planned: PlannedRun) -> str:
+    """Return the label of a run: its algorithm, its environment and its seed."""
     kind, config = planned.config.env.kind, planned.config
     variant = variant_of(to_flat(config), default_settings()[kind])
     variant = variant.without(*nameless(variant))
@@ -107,10 +112,10 @@ def label_of(planned: PlannedRun) -> str:
     return f"{name}, {config.env.label}, K = {config.network.num_heads}, seed {config.run.seed}"
 
 
-def result_of(end: Ended) -> str:
-    """Say how a run ended."""
+def describe_end(end: Ended) -> str:
+    """Describe how a run ended."""
     if end.summary is None:
-        return f"failed{', will be tried again' if end.retrying else ''}: {end.error}"
+        return f"failed{', will be retried' if end.retrying else ''}: {end.error}"
     if not end.finished:
-        return f"stopped after {length_of_summary(end.summary)}; the same command goes on"
+        return f"stopped after {length_of_summary(end.summary)}; the same command resumes it"
     return result_of_summary(end.summary)

@@ -1,127 +1,134 @@
-"""The driver of a sweep on Ray, in a process of its own. Ray is used in this file only.
+"""The driver of a sweep on Ray, in a process of its own, and its tasks on the nodes. Ray is used in this file only.
 
-A node is checked by the runs themselves, when they land there (`ray_task`): so a node that joins, leaves or hangs holds
-up nothing, and one that cannot train a run is skipped until it can.
+A node is checked by the tasks that Ray schedules there: so a node that joins, leaves or hangs delays no other, and one
+that cannot train runs is skipped until it can.
 """
 
 import os
 import sys
+import tempfile
 import time
 import traceback
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from bootdqn.common.errors import DamagedFileError, UsageError, how_to_install
 from bootdqn.common.text import format_count
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.lock import Holder, holder_of
-from bootdqn.sweeps.events import Ended, Event, Notice, Started, Underway
-from bootdqn.sweeps.plan import PlannedRun
-from bootdqn.sweeps.processes import ignore_stop_signals, unblock_stop_signals
-from bootdqn.sweeps.ray_task import Attempt, Orders, attempt, wait_until_usable
+from bootdqn.runs.lock import LOST_AFTER_SECONDS, Holder, holder_of
+from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, execute
+from bootdqn.sweeps.local import RunSettings, ignore_stop_signals, train_run, unblock_stop_signals
+from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
 
-STOP, DONE = "stop", "done"
-"""What the parent sends, and what is sent to it last; all else is events, or an exception."""
-LOOK_EVERY_SECONDS = 1.0
-STOP_WITHIN_SECONDS = 120.0
+STOP = "stop"
+"""The only message from the parent. It is sent events, and at the end a list of `Ended`, or an exception."""
+POLL_SECONDS = 1.0
+STOP_TIMEOUT_SECONDS = 120.0
+NODE_CHECK_SECONDS = 5.0
 NODE_ID = "ray.io/node-id"
 """Ray's label of a node."""
 
 
 class Request(NamedTuple):
-    """What the driver is asked to do."""
+    """The sweep that the parent asks the driver to run."""
 
-    runs: list[PlannedRun]
-    memory: list[int]
-    """Bytes that each run needs."""
-    address: str
-    orders: Orders
-    retries: int
+    memory: dict[PlannedRun, int]
+    """The runs, with the bytes that each needs."""
     gpus_per_run: float
+    settings: RunSettings
+    token: Path
+    """A file in the output directory, by which a node proves that it sees that very directory."""
 
 
-def drive(connection: "Connection[Any, Any]", request: Request) -> None:
-    """Train the runs that the parent requests and send it what happens, for as long as it is there."""
+def drive(connection: "Connection[Any, Any]", address: str, request: Request, retries: int) -> None:
+    """Run the sweep, and send the parent its events as long as the parent lives."""
     ignore_stop_signals()
     unblock_stop_signals()
     with suppress(ConnectionError):  # the parent was killed
         try:
-            ray = _connect(request.address)
+            ray = _connect(address)
             ignore_stop_signals()  # Ray has set a handler of its own
             _silence()
-            try:
-                _Driver(ray, request, connection.send).finish(lambda: connection.poll() and connection.recv() == STOP)
-            finally:
-                ray.shutdown()
+            backend = RayBackend(ray, request)
+            for message in backend.warnings():
+                connection.send(message)
+            stop = _StopFromParent(connection)
+            connection.send(execute(request.memory, backend, connection.send, stop, retries=retries))
         except Exception as error:
             error.add_note(traceback.format_exc())
             connection.send(error)
-        else:
-            connection.send(DONE)
     with suppress(OSError):
-        request.orders.token.unlink()  # as the parent does, unless it was killed
+        request.token.unlink()  # as the parent does, unless it was killed
 
 
 def _silence() -> None:
-    """Discard what this process prints: Ray's own words on nodes that are lost, and its last ones."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    """Discard the output of this process: Ray's own messages about lost nodes, and its last ones."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
+        os.dup2(devnull, stream)
+    os.close(devnull)
 
 
-class _Driver:
-    """Submits runs as tasks, each until it has ended for good, and follows them in their directories."""
+class _StopFromParent:
+    """Whether the parent has sent a request to stop."""
 
-    def __init__(self, ray: Any, request: Request, send: Callable[[Event], None]) -> None:
-        self._ray, self._request, self._send = ray, request, send
-        self._task = ray.remote(max_calls=1, max_retries=0)(_attempt)
-        self._out = request.orders.token.parent
-        self._memory = {planned.name: needed for planned, needed in zip(request.runs, request.memory, strict=True)}
+    def __init__(self, connection: "Connection[Any, Any]") -> None:
+        self._connection = connection
+        self._received = False
+
+    def __call__(self) -> bool:
+        """Return whether the request was received, now or before."""
+        self._received = self._received or (self._connection.poll() and self._connection.recv() == STOP)
+        return self._received
+
+
+class RayBackend:
+    """Submits runs as Ray tasks, and reads their progress from the run directories."""
+
+    slots = sys.maxsize
+    """Ray queues the runs."""
+
+    def __init__(self, ray: Any, request: Request) -> None:
+        self._ray, self._request, self._out = ray, request, request.settings.out
+        self._task = ray.remote(max_calls=1, max_retries=0)(train_on_node)
         self._pending: dict[Any, PlannedRun] = {}
-        """The tasks submitted, which wait for a node or are under way."""
+        """Tasks that were submitted and have not ended."""
         self._recalled: set[Any] = set()
-        """Those of them that were cancelled to be submitted anew."""
+        """Those of them that were cancelled to be submitted again."""
         self._started: set[PurePosixPath] = set()
-        self._stopping = False
-        self._left_behind: dict[PurePosixPath, Holder | None] = {}
-        self._failures: Counter[PurePosixPath] = Counter()
+        self._lost_holders: dict[PurePosixPath, Holder | None] = {}
+        """Who held the lock of a run directory when its task was submitted."""
+        self._stop_deadline: float | None = None
         self._any_usable = False
         """Whether some node has ever trained a run."""
         self._skipped: dict[str, _SkippedNode] = {}
         """Nodes that cannot train runs, by their id."""
         self._watchers: dict[Any, str] = {}
         """Tasks that end once the node of this id can."""
-        self._look_at_nodes()
-        self._warn_of_runs_that_must_wait()
-        for planned in request.runs:
-            self._submit(planned)
+        self._update_nodes()
 
-    def finish(self, is_stop_requested: Callable[[], bool]) -> None:
-        """Wait for all runs; on request they are cancelled: those under way save themselves, the others never start.
+    def warnings(self) -> Iterator[Message]:
+        """Yield a message about runs that no node is large enough for: Ray queues them, as a cluster may grow."""
+        too_large: dict[str, list[PlannedRun]] = {}
+        for planned in self._request.memory:
+            if not any(self._fits(planned, node) for node in self._nodes):
+                from bootdqn.training.memory_estimate import gigabytes  # imports PyTorch, which is seldom needed here
 
-        Raises:
-            UsageError: No node can train any of them.
-        """
-        deadline = float("inf")
-        while self._pending and time.monotonic() < deadline:
-            ready, _ = self._ray.wait([*self._pending, *self._watchers], timeout=LOOK_EVERY_SECONDS)
-            for reference in ready:
-                (self._end_watch if reference in self._watchers else self._end_attempt)(reference)
-            if is_stop_requested():
-                self._stopping, deadline = True, time.monotonic() + STOP_WITHIN_SECONDS
-                self._cancel(*self._pending)
-            self._look_at_nodes()
-            self._look_at_directories()
+                needed = self._needed(planned)
+                text = f"{needed['CPU']} CPUs, {gigabytes(int(needed['memory']))} of memory and {needed['GPU']:g} GPUs"
+                too_large.setdefault(text, []).append(planned)
+        for text, (first, *others) in too_large.items():
+            who = f"it and {format_count(len(others), 'other')} wait" if others else "it waits"
+            yield Message(first, f"no node has {text}: {who} until one joins the cluster")
 
-    def _submit(self, planned: PlannedRun) -> None:
-        self._left_behind[planned.name] = holder_of(RunDirectory(self._out / planned.name).lock)
+    def start(self, planned: PlannedRun) -> None:
+        """Submit a run to the nodes that can train runs."""
+        self._lost_holders[planned.name] = holder_of(RunDirectory(self._out / planned.name).lock)
         needed = self._needed(planned)
         task = self._task.options(
             name=str(planned.name),
@@ -130,83 +137,98 @@ class _Driver:
             num_gpus=needed["GPU"],
             label_selector={NODE_ID: f"!in({','.join(self._skipped)})"} if self._skipped else {},
         )
-        self._pending[task.remote(planned, self._request.orders)] = planned
+        self._pending[task.remote(planned, self._request.settings, self._request.token)] = planned
 
-    def _cancel(self, *references: Any) -> None:
-        for reference in references:
-            self._ray.cancel(reference, force=False)
-
-    def _end_attempt(self, reference: Any) -> None:
-        """Send how an attempt at a run ended, and submit the run again unless that was its end."""
-        planned = self._pending.pop(reference)
-        begun = planned.name in self._started
-        self._started.discard(planned.name)
-        end, warnings, blameless = self._result(reference, planned)
-        if reference in self._recalled:
-            self._recalled.remove(reference)
-            blameless = True
-        for text in warnings:
-            self._send(Notice(planned, text))
-        again = not (end.finished or self._stopping)
-        if again and end.error is None:
-            end, blameless = replace(end, error="its worker process was told to stop"), True
-        if again and not blameless:
-            self._failures[planned.name] += 1
-            again = self._failures[planned.name] <= self._request.retries
-        if again:
-            self._submit(planned)
-        if begun or end.finished or not blameless:  # else nobody has heard of it
-            self._send(replace(end, retrying=again))
-
-    def _result(self, reference: Any, planned: PlannedRun) -> tuple[Ended, list[str], bool]:
-        """Return how an attempt at a run ended, its warnings, and whether it ended for no fault of the run's own."""
-        exceptions = self._ray.exceptions
-        try:
-            node, (end, warnings, problem) = self._ray.get(reference)
-        except exceptions.TaskCancelledError:
-            return Ended(planned, None, "its task was cancelled"), [], True
-        except exceptions.NodeDiedError:
-            return Ended(planned, None, "its node was lost"), [], True
-        except exceptions.LocalRayletDiedError:
-            sys.exit(1)  # as Ray itself ends a driver that has lost the cluster
-        except exceptions.RayError as error:
-            reason = str(error).partition("\n")[0]
-            return Ended(planned, None, f"{type(error).__name__}: {reason}"), [], False
-        if problem is None:
-            self._any_usable = True
-            return end, warnings, False
-        self._skip(node, problem)
-        return end, warnings, True
-
-    def _skip(self, node: str, problem: str) -> None:
-        """Submit no more runs to a node, until a task that watches it there says that it can train them."""
-        if node in self._skipped or node not in self._nodes:
-            return
-        host = self._nodes[node]["NodeManagerHostname"]
-        self._skipped[node] = _SkippedNode(host, problem)
-        self._send(Notice(None, f"node {host} is skipped: {problem}"))
-        watch = self._ray.remote(num_cpus=0, max_retries=0, label_selector={NODE_ID: node})(wait_until_usable)
-        self._watchers[watch.remote(self._request.orders)] = node
-
-    def _end_watch(self, reference: Any) -> None:
-        """Use a node again; tasks that wait are recalled, since they were submitted for all nodes but it."""
-        skipped = self._skipped.pop(self._watchers.pop(reference))
-        try:
-            self._ray.get(reference)
-        except self._ray.exceptions.RayError:  # it was lost; should it be there all the same, the next run checks it
-            return
-        self._send(Notice(None, f"node {skipped.host} is used again"))
-        waiting = {one for one, planned in self._pending.items() if planned.name not in self._started}
-        self._cancel(*(waiting - self._recalled))
-        self._recalled |= waiting
-
-    def _look_at_nodes(self) -> None:
-        """Find out which nodes there are, at which Ray ends this process if the cluster is lost.
+    def events(self) -> Iterator[Event]:
+        """Wait a moment for tasks that end, and yield the events since the last call.
 
         Raises:
             UsageError: All nodes that are large enough for a run are skipped, and none has ever trained one.
         """
+        self._update_nodes()
+        self._check_any_node_usable()
+        ready, _ = self._ray.wait([*self._pending, *self._watchers], timeout=POLL_SECONDS)
+        for reference in ready:
+            yield from (self._end_watch if reference in self._watchers else self._end_task)(reference)
+        if self._stop_deadline is not None and time.monotonic() > self._stop_deadline:
+            for planned in self._pending.values():
+                yield Ended(planned, None, f"did not stop within {STOP_TIMEOUT_SECONDS:.0f} s", Fault.EXTERNAL)
+            self._pending.clear()
+        yield from self._read_directories()
+
+    def stop(self) -> None:
+        """Cancel all tasks: those that train save a checkpoint, those that wait end."""
+        self._stop_deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
+        self._cancel(self._pending)
+
+    def close(self) -> None:
+        """Disconnect from the cluster, or shut down the one that was started on this machine."""
+        self._ray.shutdown()
+
+    def _cancel(self, references: Iterable[Any]) -> None:
+        for reference in references:
+            self._ray.cancel(reference, force=False)
+
+    def _end_task(self, reference: Any) -> Iterator[Event]:
+        """Yield the warnings of a task and its end, and skip its node if that cannot train runs."""
+        planned = self._pending.pop(reference)
+        self._started.discard(planned.name)
+        result = self._result(reference, planned)
+        end = result.end
+        if result.node_problem is not None:
+            yield from self._skip(result.node_id, result.node_problem)
+        for text in result.warnings:
+            yield Message(planned, text)
+        if end.error is None and not end.finished and self._stop_deadline is None:
+            end = replace(end, error="its worker process was stopped", fault=Fault.EXTERNAL)
+        if reference in self._recalled:
+            self._recalled.remove(reference)
+            end = replace(end, fault=Fault.EXTERNAL)
+        yield end
+
+    def _result(self, reference: Any, planned: PlannedRun) -> "TaskResult":
+        exceptions = self._ray.exceptions
+        try:
+            result: TaskResult = self._ray.get(reference)
+        except exceptions.TaskCancelledError:
+            return TaskResult(Ended(planned, None, "its task was cancelled", Fault.EXTERNAL))
+        except exceptions.NodeDiedError:
+            return TaskResult(Ended(planned, None, "its node was lost", Fault.EXTERNAL))
+        except exceptions.LocalRayletDiedError:
+            sys.exit(1)  # as Ray itself ends a driver that has lost the cluster
+        except exceptions.RayError as error:
+            reason = str(error).partition("\n")[0]
+            return TaskResult(Ended(planned, None, f"{type(error).__name__}: {reason}"))
+        self._any_usable = self._any_usable or result.node_problem is None
+        return result
+
+    def _skip(self, node: str, problem: str) -> Iterator[Message]:
+        """Submit no more runs to a node until a task that checks it there has ended."""
+        if node in self._skipped or node not in self._nodes:
+            return
+        host = self._nodes[node]["NodeManagerHostname"]
+        self._skipped[node] = _SkippedNode(host, problem)
+        yield Message(None, f"node {host} is skipped: {problem}")
+        watch = self._ray.remote(num_cpus=0, max_retries=0, label_selector={NODE_ID: node})(wait_until_usable)
+        self._watchers[watch.remote(self._request.settings, self._request.token)] = node
+
+    def _end_watch(self, reference: Any) -> Iterator[Message]:
+        """Use a node again; tasks that wait are recalled, since they were submitted to all nodes but this."""
+        skipped = self._skipped.pop(self._watchers.pop(reference))
+        try:
+            self._ray.get(reference)
+        except self._ray.exceptions.RayError:  # the node was lost; should it still be there, the next run checks it
+            return
+        yield Message(None, f"node {skipped.host} is used again")
+        waiting = {one for one, planned in self._pending.items() if planned.name not in self._started}
+        self._cancel(waiting - self._recalled)
+        self._recalled |= waiting
+
+    def _update_nodes(self) -> None:
+        """List the nodes that are alive, at which Ray ends this process if the cluster is lost."""
         self._nodes = {node["NodeID"]: node for node in self._ray.nodes() if node["Alive"]}
+
+    def _check_any_node_usable(self) -> None:
         if self._any_usable or not self._skipped:
             return
         large = {node for node in self._nodes if any(self._fits(planned, node) for planned in self._pending.values())}
@@ -215,10 +237,10 @@ class _Driver:
             raise UsageError(f"no node can train the runs: {', '.join(problems)}")
 
     def _needed(self, planned: PlannedRun) -> dict[str, float]:
-        """Return what a run asks of its node, as Ray names it."""
+        """Return the resources that a run asks of its node, by Ray's names."""
         return {
             "CPU": planned.config.run.threads,
-            "memory": self._memory[planned.name],
+            "memory": self._request.memory[planned],
             "GPU": self._request.gpus_per_run,
         }
 
@@ -226,37 +248,21 @@ class _Driver:
         resources = self._nodes[node]["Resources"]
         return all(resources.get(name, 0) >= amount for name, amount in self._needed(planned).items())
 
-    def _warn_of_runs_that_must_wait(self) -> None:
-        """Warn of runs that no node is large enough for: Ray lets them wait, as a cluster may grow, without a word."""
-        waiting: dict[str, list[PlannedRun]] = {}
-        for planned in self._request.runs:
-            if not any(self._fits(planned, node) for node in self._nodes):
-                from bootdqn.training.memory_estimate import (
-                    gigabytes,  # it brings PyTorch along, which is seldom needed here
-                )
-
-                needed = self._needed(planned)
-                words = f"{needed['CPU']} CPUs, {gigabytes(int(needed['memory']))} of memory and {needed['GPU']:g} GPUs"
-                waiting.setdefault(words, []).append(planned)
-        for words, (first, *others) in waiting.items():
-            who = f"it and {format_count(len(others), 'other')} wait" if others else "it waits"
-            self._send(Notice(first, f"no node has {words}: {who} until one joins the cluster"))
-
-    def _look_at_directories(self) -> None:
-        """Send how far the runs are, as their directories on the shared storage say.
+    def _read_directories(self) -> Iterator[Event]:
+        """Yield the runs that started and the progress of the others, by their directories on the shared storage.
 
         A run has started when its directory is locked by another worker than the one that was lost with it.
         """
         for planned in self._pending.values():
             directory = RunDirectory(self._out / planned.name)
-            if holder_of(directory.lock) in (None, self._left_behind[planned.name]):
+            if holder_of(directory.lock) in (None, self._lost_holders[planned.name]):
                 continue
             if planned.name not in self._started:
                 self._started.add(planned.name)
                 self._any_usable = True
-                self._send(Started(planned))
-            elif progress := _progress_of(directory, planned):
-                self._send(Underway(planned, progress))
+                yield Started(planned)
+            elif progress := read_progress(directory, planned):
+                yield Progressed(planned, progress)
 
 
 class _SkippedNode(NamedTuple):
@@ -264,13 +270,58 @@ class _SkippedNode(NamedTuple):
     problem: str
 
 
-def _attempt(planned: PlannedRun, orders: Orders) -> tuple[str, Attempt]:
-    """Attempt a run on the node that Ray has chosen, and return the node's id, too."""
-    return _import_ray().get_runtime_context().get_node_id(), attempt(planned, orders)
+class TaskResult(NamedTuple):
+    """How a task ended."""
+
+    end: Ended
+    warnings: Sequence[str] = ()
+    node_id: str = ""
+    node_problem: str | None = None
+    """Why this node cannot train runs, which is then to blame for an error."""
 
 
-def _progress_of(directory: RunDirectory, planned: PlannedRun) -> Progress | None:
-    """Return where a run is, from the last line of its `timing.jsonl`."""
+def train_on_node(planned: PlannedRun, settings: RunSettings, token: Path) -> TaskResult:
+    """Train a run on the node that Ray has chosen; check the node before, and again if the run failed.
+
+    Another worker may have been lost with the run, so its lock is waited for until it expires.
+    """
+    node = _import_ray().get_runtime_context().get_node_id()
+    warnings: list[str] = []
+    problem = node_problem(settings, token)
+    if problem is None:
+        end = train_run(planned, settings, warn=warnings.append, lock_timeout=1.5 * LOST_AFTER_SECONDS)
+        if end.error is None:
+            return TaskResult(end, warnings, node)
+        problem = node_problem(settings, token)
+    else:
+        end = Ended(planned, None, problem)
+    return TaskResult(replace(end, fault=Fault.EXTERNAL) if problem else end, warnings, node, problem)
+
+
+def node_problem(settings: RunSettings, token: Path) -> str | None:
+    """Return why this node cannot train runs, and what to do about it, or None if it can."""
+    out = token.parent
+    try:
+        if not token.exists():
+            return f"it does not see {out}; choose an --out that all nodes share"
+        with tempfile.NamedTemporaryFile(dir=out, prefix=".", suffix=".part"):
+            pass
+        settings.plugins.load()
+    except OSError as error:
+        return f"it cannot write to {out} ({error.strerror}); check the disk and its mount there"
+    except UsageError as error:
+        return f"{error}; install the module on every node, or start the sweep from a directory that all nodes share"
+    return None
+
+
+def wait_until_usable(settings: RunSettings, token: Path) -> None:
+    """Return once this node can train runs."""
+    while node_problem(settings, token):
+        time.sleep(NODE_CHECK_SECONDS)
+
+
+def read_progress(directory: RunDirectory, planned: PlannedRun) -> Progress | None:
+    """Return the progress of a run by the last line of its `timing.jsonl`, or None if that cannot be read."""
     try:
         record = directory.last_timing() or {}
         step, seconds = int(record["step"]), float(record["seconds"])

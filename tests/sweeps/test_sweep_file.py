@@ -7,8 +7,8 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import default_settings, from_flat
-from bootdqn.sweeps.cost import longest_first, memory_needed
-from bootdqn.sweeps.plan import PlannedRun, load_sweep, sweep_names
+from bootdqn.sweeps.cost import in_scheduling_order, memory_needed
+from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep, sweep_names
 from bootdqn.training.loop import make_components
 
 OWN = """
@@ -277,7 +277,7 @@ def test_what_is_named_twice_is_run_once():
 
 
 def test_the_longest_runs_of_a_seed_come_first():
-    runs = longest_first(load_sweep("paper-deepsea").with_overrides(["seed=[1, 0]", "strategy=gain"]).runs())
+    runs = in_scheduling_order(load_sweep("paper-deepsea").with_overrides(["seed=[1, 0]", "strategy=gain"]).runs())
     assert names(runs)[:3] == ["size-30/gain/seed-0", "size-25/gain/seed-0", "size-20/gain/seed-0"]
     assert [run.config.run.seed for run in runs] == [0] * 6 + [1] * 6
 
