@@ -207,7 +207,7 @@ def test_nothing_to_play_is_a_mistake(folder):
 
 
 def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(folder, user_code):
-    with pytest.raises(UsageError, match=r"holds another configuration .*; choose another folder$"):
+    with pytest.raises(UsageError, match=r"holds another configuration .*; choose another run directory$"):
         bootdqn.train(SETTINGS | {"seed": 3}, folder)
     user_code.write("my_strategy", STRATEGY)
     user_code.load_strategy("my_strategy.Mine")

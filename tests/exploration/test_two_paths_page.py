@@ -8,7 +8,7 @@ from pathlib import Path
 from bootdqn.cli.main import parse
 from bootdqn.config.train import resolve
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training.run import finished_summary
+from bootdqn.runs.status import RunState, run_status
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "two-paths.md"
@@ -34,4 +34,4 @@ def test_the_loop_on_the_page_is_what_made_the_runs(monkeypatch):
     committed = {path.name for path in Path("reproduction/results/two-paths").iterdir()}
     assert {command.run_dir.name for command in commands} == committed
     for command in commands:
-        assert finished_summary(RunDirectory(command.run_dir), resolve(command.config)) is not None
+        assert run_status(RunDirectory(command.run_dir), resolve(command.config)).state is RunState.FINISHED

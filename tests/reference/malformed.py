@@ -163,9 +163,9 @@ MALFORMED = {
     "sweep paper-deepsea size": "'size' is not of the form key=value",
     "sweep paper-deepsea strategy=[greedy,gain]": 'write words as in \'strategy=["greedy", "gain"]\'',
     # Directories and files that are something else, or not there
-    "train deep-sea --run-dir file": "choose another folder",
-    "train deep-sea --run-dir photos": "choose another folder",
-    "train deep-sea --run-dir begun --seed 7": "choose another folder",
+    "train deep-sea --run-dir file": "choose another run directory",
+    "train deep-sea --run-dir photos": "choose another run directory",
+    "train deep-sea --run-dir begun --seed 7": "choose another run directory",
     "train deep-sea --run-dir file/run": "--run-dir file/run cannot be written: file is not a directory",
     "resume nowhere": "nowhere does not exist",
     "resume file": "it has no config.json",

@@ -177,8 +177,10 @@ def test_a_second_holder_in_this_process_is_refused_and_told_who_holds_it_since_
         with pytest.raises(RunInUseError) as refused, locked(path):
             pass
         message = str(refused.value)
-        assert message.startswith(f"{path.parent} is in use by process {os.getpid()} on {platform.node()}, ")
-        assert f"since {since}: wait for it or choose another folder" in message
+        assert message.startswith(
+            f"run directory {path.parent} is in use by process {os.getpid()} on {platform.node()}, "
+        )
+        assert f"since {since}: wait for it, or choose another run directory" in message
         held.check()
     assert_free(path)
 

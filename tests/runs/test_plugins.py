@@ -129,7 +129,7 @@ def test_a_run_that_goes_on_with_changed_code_says_that_it_is_no_longer_exact(us
     user_code.forget()
     user_code.write("my_strategy", STRATEGY + "\n    # another thought")
     assert run_command_line(["resume", run, *MINE, "--quiet"]) == 0
-    assert "my_strategy has changed since this run began" in capsys.readouterr().err
+    assert "my_strategy has changed since this run was started" in capsys.readouterr().err
     assert json.loads((tmp_path / "run/provenance.json").read_text())["exact"] is False
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import from_flat, resolve
+from bootdqn.runs.resources import ResourceEstimate
 from bootdqn.sweeps.cost import (
     Cost,
     _finishing_time,
@@ -25,7 +26,6 @@ from bootdqn.sweeps.cost import (
 )
 from bootdqn.sweeps.executor import Ended, SweepOutcome
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, load_sweep
-from bootdqn.training.memory_estimate import Estimate
 from reference.planned import planned
 
 FINISHED = {"status": "finished"}
@@ -57,7 +57,7 @@ def cells_of(table):
 
 def test_a_dry_run_has_a_row_for_each_cell_and_not_for_each_seed(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy", "gain"], [3, 4], num_seeds=5, max_episodes=7).runs()
-    needed = Estimate(0, 0, 20 * 2**20, 30 * 2**20)
+    needed = ResourceEstimate(0, 0, 20 * 2**20, 30 * 2**20)
     monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
     monkeypatch.setattr("bootdqn.sweeps.cost.split_done", lambda runs, _: (runs[1:], [Ended(runs[0], FINISHED)]))
     table, problems = dry_run(runs, tmp_path, workers=1)
@@ -72,7 +72,7 @@ def test_a_dry_run_has_a_row_for_each_cell_and_not_for_each_seed(tmp_path, monke
 
 def test_runs_that_cannot_be_made_are_told_below_those_that_can(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy", "gain"], [3], num_seeds=2, max_episodes=7).runs()
-    refused, needed = UsageError("no gain today"), Estimate(0, 0, 0, 0)
+    refused, needed = UsageError("no gain today"), ResourceEstimate(0, 0, 0, 0)
     monkeypatch.setattr(
         "bootdqn.sweeps.cost.costs",
         lambda todo, _: [refused if one.config.actor.strategy == "gain" else cost_of(one, needed) for one in todo],
@@ -102,7 +102,7 @@ def test_without_the_emulator_a_dry_run_names_what_to_install_in_a_line(tmp_path
 
 def test_a_dry_run_counts_the_frames_of_games_and_fits_80_columns(tmp_path, monkeypatch):
     runs = load_sweep("paper-atari").runs()
-    needed = Estimate(0, 0, 20 * 2**30, 30 * 2**30)
+    needed = ResourceEstimate(0, 0, 20 * 2**30, 30 * 2**30)
     monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
     table, _ = dry_run(runs, tmp_path, workers=1)
     assert {row[2] for row in cells_of(table)} == {f"{200_000_000:,}"}
@@ -114,7 +114,7 @@ def test_a_dry_run_counts_the_frames_of_games_and_fits_80_columns(tmp_path, monk
 
 
 def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
-    cost = Cost(5, 10.0, Estimate(0, 0, 123 * 2**20, 456 * 2**20))
+    cost = Cost(5, 10.0, ResourceEstimate(0, 0, 123 * 2**20, 456 * 2**20))
     monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda runs, _: [cost] * len(runs))
     (tmp_path / "own.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\n[axes]\nunscaled_move_cost = [0.0123456789]\ntarget_rate = [0.123456789]\n"
@@ -132,7 +132,7 @@ def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
 def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy"], [3, 4, 5, 6], num_seeds=1, max_episodes=5).runs()
     needed = [(2, 700, 10.0), (8, 100, 30.0), (4, 300, 10.0), (1, 500, 25.0)]  # MiB of memory and of disk, seconds
-    found = [Cost(5, seconds, Estimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk, seconds in needed]
+    found = [Cost(5, seconds, ResourceEstimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk, seconds in needed]
     monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda *_: found)
     assert dry_run(runs, tmp_path, workers=2).table.caption == (
         "at most 45s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for the runs in progress"
@@ -147,7 +147,7 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
 
 def test_a_dry_run_makes_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy"], [3, 4, 5], num_seeds=1, max_episodes=5).runs()
-    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda *_: [Cost(5, 10.0, Estimate(0, 0, 6, 0))] * 3)
+    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda *_: [Cost(5, 10.0, ResourceEstimate(0, 0, 6, 0))] * 3)
     monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 8)
     monkeypatch.setattr("bootdqn.sweeps.cost.available_cores", lambda: 2)
     assert "; running 1 at a time; at most 30s with 1 at a time" in dry_run(runs, tmp_path, None).table.caption
@@ -187,7 +187,7 @@ def test_runs_with_evaluations_are_tried_apart_from_those_without(monkeypatch):
 
     def probe(config, _):
         tried.append(config)
-        return _Probe(evaluation_speed=10.0, training_speed=10.0, needed=Estimate(0, 0, 0, 0))
+        return _Probe(evaluation_speed=10.0, training_speed=10.0, needed=ResourceEstimate(0, 0, 0, 0))
 
     monkeypatch.setattr("bootdqn.sweeps.cost._probe", probe)
     settings = [DIVE | {"eval_every_steps": every, "seed": seed} for every in (None, 500, 700) for seed in (0, 1)]

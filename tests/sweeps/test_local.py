@@ -54,7 +54,7 @@ def test_a_run_that_fails_is_told_and_the_others_finish(tmp_path):
     (tmp_path / "taken").write_text("a file where a folder should be")
     runs = [planned("taken"), planned("good", seed=1)]
     ended = {str(end.run.name): end for end in run_locally(runs, tmp_path, workers=1).ended}
-    assert "is not a run folder" in ended["taken"].error
+    assert "is not a run directory" in ended["taken"].error
     assert ended["taken"].summary is None
     assert ended["good"].summary["status"] == "finished"
 
@@ -148,7 +148,7 @@ def test_a_configuration_with_its_summary_counts_as_done_and_nothing_else(tmp_pa
     assert [str(one.name) for one in todo] == ["new"]
     assert {str(end.run.name): end.finished for end in ended} == {"kept": True, "other": False, "nameless": False}
     assert "holds another configuration" in ended[1].error
-    assert "is not a run folder" in ended[2].error
+    assert "is not a run directory" in ended[2].error
 
 
 def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_path, capsys):
@@ -162,7 +162,7 @@ def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_
     told = capsys.readouterr()
     assert "1 of 2 runs finished" in told.out
     assert "seed-1" in told.err
-    assert "is not a run folder" in told.err
+    assert "is not a run directory" in told.err
     (tmp_path / "out/seed-1").unlink()
     assert run_command_line(command) == 0
     assert "2 of 2 runs finished" in capsys.readouterr().out

@@ -41,7 +41,9 @@ def test_what_may_be_right_is_refused_or_trained_from(tmp_path, sized, settings,
     told = load_all(settings, tmp_path, sized(small, large), hostile.DOUBTFUL)
     whys = " ".join(why for _, outcome, why in told if outcome == "refused")
     assert "is damaged" in whys
-    assert "is not a piece of this replay" in whys or "is not one of this run" in whys, "some get as far as that"
+    assert "is not a segment of this replay buffer" in whys or "is not one of this run" in whys, (
+        "some get as far as that"
+    )
 
 
 def test_what_is_signed_as_it_was_is_trained_from(tmp_path):

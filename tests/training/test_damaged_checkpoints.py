@@ -121,4 +121,4 @@ def test_a_checkpoint_of_another_format_names_the_version_to_go_on_with(path, mo
         patch.setattr("bootdqn.runs.checkpoint.FORMAT_VERSION", 1)
         assert train_by_command(FUSED, path) == 143
     assert run_command_line(["resume", str(path)]) == 2
-    assert "of format 1, and this version reads 3: go on with the one that made it" in capsys.readouterr().err
+    assert "of format 1, and this version reads 3: resume with the version that made it" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 from bootdqn import api
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import SavingConfig, default_settings, from_flat, is_further
+from bootdqn.config.train import SavingConfig, budget_change, default_settings, from_flat
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance
@@ -89,7 +89,9 @@ def test_from_python_a_kept_checkpoint_takes_a_run_further(tmp_path):
 def test_a_finished_run_without_a_checkpoint_is_left_alone_and_the_way_out_is_named(tmp_path):
     run(config(max_episodes=10), tmp_path / "run")
     before = held(tmp_path)
-    with pytest.raises(UsageError, match=r"finished \(max_episodes 10\) and cannot .*3,000: only --keep-checkpoint"):
+    with pytest.raises(
+        UsageError, match=r"finished \(max_episodes 10\) and has no checkpoint .*3,000: only --keep-checkpoint"
+    ):
         run(config(max_episodes=3000), tmp_path / "run")
     assert held(tmp_path) == before
     run(config(max_episodes=30), tmp_path / "run", restart=True)
@@ -105,12 +107,12 @@ def test_another_setting_beside_the_budget_is_another_run(tmp_path):
     assert held(tmp_path) == before
 
 
-def test_a_smaller_budget_is_refused_with_what_the_run_has_behind_it(tmp_path, capsys):
+def test_a_smaller_budget_than_was_used_is_refused(tmp_path, capsys):
     run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
     before = held(tmp_path)
     assert run_command_line(["resume", str(tmp_path / "run"), "--budget", "4"]) == 2
     assert (
-        "has 10 episodes of at most 10 behind it: a budget can be raised, and not lowered to 4"
+        "has used 10 episodes of at most 10, more than a budget of 4; choose another run directory"
         in capsys.readouterr().err
     )
     assert held(tmp_path) == before
@@ -120,13 +122,28 @@ def test_a_smaller_budget_is_refused_with_what_the_run_has_behind_it(tmp_path, c
 
 
 @pytest.mark.parametrize("stopped", ["asked to stop", "killed"])
-def test_so_is_one_of_a_run_that_has_not_come_so_far_yet(path, monkeypatch, stopped):
+def test_a_stopped_run_may_have_a_smaller_budget_that_is_not_used_yet(path, monkeypatch, unbroken, stopped):
     with stopping_at(monkeypatch, 60):
         train_by_command(FUSED, path)
     if stopped == "killed":
         RunDirectory(path).summary.unlink()
-    with pytest.raises(UsageError, match=rf"has \d+ steps of at most {STEPS} behind it: .* not lowered to 90"):
-        run(from_flat(RunDirectory(path).read_config() | {"total_steps": 90}), path)
+    before = held(path)
+    with pytest.raises(UsageError, match=rf"has used 60 steps of at most {STEPS}, more than a budget of 59"):
+        run(from_flat(RunDirectory(path).read_config() | {"total_steps": 59}), path)
+    assert held(path) == before
+    assert train_by_command(LESS, path) == 0
+    assert results(path) == unbroken(LESS)
+    assert RunDirectory(path).read_config()["total_steps"] == LESS["total_steps"]
+
+
+def test_a_solved_run_may_have_a_smaller_cap_that_it_did_not_reach(tmp_path):
+    solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
+    used = run(config(max_episodes=1000, **solving), tmp_path / "run").summary["episodes"]
+    with pytest.raises(UsageError, match=f"has used {used} episodes of at most 1,000, more than"):
+        run(config(max_episodes=used - 1, **solving), tmp_path / "run")
+    assert run(config(max_episodes=used, **solving), tmp_path / "run").already_finished
+    run(config(max_episodes=used, **solving), tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
 def test_killed_between_the_old_end_and_the_new_beginning_it_can_be_taken_further_all_the_same(tmp_path, monkeypatch):
@@ -253,14 +270,15 @@ def test_a_sweep_takes_its_runs_further_and_says_of_which_it_cannot(tmp_path):
 
 
 @pytest.mark.parametrize("kind", default_settings())
-def test_only_the_budget_may_be_larger(kind):
+def test_only_the_budget_may_change(kind):
     settings = default_settings()[kind]
     budget = {"deep-sea": "max_episodes", "atari": "total_frames", "gym": "total_steps"}[kind]
-    more = settings | {budget: settings[budget] + 1}
-    assert is_further(settings, more)
-    assert not is_further(more, settings)
-    assert not is_further(settings, settings)
-    assert not is_further(settings, more | {"seed": 77})
-    assert is_further(settings, more | {"snapshot_every": 100}), "that changes no number"
-    assert not is_further(settings | {budget: "few"}, more)
-    assert not is_further({}, more)
+    less, more = settings[budget], settings[budget] + 1
+    larger = settings | {budget: more}
+    assert budget_change(settings, larger) == (budget, less, more)
+    assert budget_change(larger, settings) == (budget, more, less)
+    assert budget_change(settings, settings) is None
+    assert budget_change(settings, larger | {"seed": 77}) is None
+    assert budget_change(settings, larger | {"snapshot_every": 100}) == (budget, less, more), "that changes no number"
+    assert budget_change(settings | {budget: "few"}, larger) is None
+    assert budget_change({}, larger) is None

@@ -232,9 +232,9 @@ def test_a_folder_with_another_configuration_is_refused_and_untouched(tmp_path):
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="is not a run folder"):
+    with pytest.raises(UsageError, match="is not a run directory"):
         run(config(), tmp_path)
-    with pytest.raises(UsageError, match="is not a run folder"):
+    with pytest.raises(UsageError, match="is not a run directory"):
         run(config(), tmp_path / "thesis.tex")
 
 
@@ -248,7 +248,7 @@ def test_a_run_that_was_begun_and_has_no_checkpoint_is_begun_again_only_when_ask
     folder = RunDirectory(tmp_path / "begun")
     folder.summary.unlink()
     folder.metrics.write_text('{"kind": "episode"}\n{"half')
-    with pytest.raises(UsageError, match="--restart starts it again"):
+    with pytest.raises(UsageError, match="--restart starts the run again"):
         run(config(), folder.path)
     run(config(), folder.path, restart=True)
     assert folder.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()

@@ -75,7 +75,9 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
     file.write_text(json.dumps(began))
     assert train(settings, path, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert read_json_object(file, PROVENANCE)["exact"] is exact
-    assert [line.partition(" (")[0] for line in warned] == ["this run began with other instructions"] * (not exact)
+    assert [line.partition(" (")[0] for line in warned] == ["this run was started with other instructions"] * (
+        not exact
+    )
     for value in began_with.values():
         assert exact or str(value) in warned[0]
 
@@ -89,7 +91,7 @@ def test_a_run_that_goes_on_with_another_version_of_a_package_says_so_and_is_no_
     file.write_text(json.dumps(began))
     assert train(FUSED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == [
-        f"this run began with {package} 0.1\\x1b[2J and goes on with {package} {now}, so it is no longer exact"
+        f"this run was started with {package} 0.1\\x1b[2J and is resumed with {package} {now}, so it is no longer exact"
     ]
     known = read_json_object(file, PROVENANCE)
     assert (known["exact"], known["resumed"][-1]["not_exact"]) == (False, warned)
@@ -128,7 +130,7 @@ def test_another_gpu_cuda_or_cudnn_is_told(tmp_path, changed):
 
     assert changes(gpu()) == changes(None) == []
     (line,) = changes(gpu() | changed)
-    assert line.startswith("this run began on another GPU (")
+    assert line.startswith("this run was started on another GPU (")
     assert all(str(value) in line for value in changed.values())
 
 

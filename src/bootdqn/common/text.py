@@ -53,6 +53,18 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def format_bytes(size: int) -> str:
+    """Return a size in GiB, MiB or KiB.
+
+    Example:
+        >>> [format_bytes(size) for size in (3 * 2**30, 5 * 2**20, 200 * 2**10)]
+        ['3.0 GiB', '5 MiB', '200 KiB']
+    """
+    if size >= 2**30:
+        return f"{size / 2**30:.1f} GiB"
+    return f"{size / 2**20:.0f} MiB" if size >= 2**20 or not size else f"{size / 2**10:.0f} KiB"
+
+
 def format_number(value: float) -> str:
     """Return a number to four significant digits, but never fewer than all before the decimal point.
 

@@ -223,22 +223,17 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, t
 
 
 def budget_change(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[str, int, int] | None:
-    """Return the name and both values of the budget (episodes, frames or steps) if two runs differ in it alone."""
+    """Return the name and both values of the budget (episodes, frames or steps) if two runs differ in it alone.
+
+    A run does not depend on its budget before it ends, so one with a smaller budget is the beginning of one with a
+    larger budget.
+    """
     different = differences(there, here)
     if len(different) != 1 or there.get("environment") not in DEFAULTS:
         return None
     budget = DEFAULTS[there["environment"]].env.budget
     before, after = different.get(budget, (None, None))
     return (budget, before, after) if type(before) is type(after) is int else None
-
-
-def is_further(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
-    """Return whether the flat configuration `here` is that of `there` with a larger budget.
-
-    A run does not depend on its budget before it ends, so the run `there` is the beginning of the one `here`.
-    """
-    change = budget_change(there, here)
-    return change is not None and change[1] < change[2]
 
 
 def _completed(flat: Mapping[str, Any]) -> dict[str, Any]:

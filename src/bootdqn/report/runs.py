@@ -11,8 +11,7 @@ from bootdqn.common.files import is_present
 from bootdqn.common.text import printable
 from bootdqn.config.variants import Variant, variant_of
 from bootdqn.runs.directory import RunDirectory, find_runs
-from bootdqn.runs.lock import is_held
-from bootdqn.runs.status import budget_use
+from bootdqn.runs.status import RunState, budget_use, run_status
 
 ReadT = TypeVar("ReadT")
 Defaults = Mapping[str, Mapping[str, Any]]
@@ -29,15 +28,10 @@ class Run:
     config: dict[str, Any]
     summary: dict[str, Any]
     """Empty where the run has not ended."""
+    status: str
+    """`finished`, `interrupted` or `failed`; without a summary `under way` while a process trains, else `stopped`."""
     defaults: Mapping[str, Any]
     """Of its environment."""
-
-    @property
-    def status(self) -> str:
-        """`finished`, `interrupted` or `failed`; without a summary `under way` if a process trains, else `stopped`."""
-        if "status" in self.summary:
-            return str(self.summary["status"])
-        return "under way" if is_held(self.folder.lock) else "stopped"
 
     @property
     def kind(self) -> str:
@@ -95,15 +89,14 @@ def read_runs(root: Path | Sequence[Path], defaults: Defaults) -> tuple[list[Run
     """Return the runs at and below a folder, or several, and those whose files cannot be read."""
     runs, troubles = [], []
     for name, folder in _named(root if isinstance(root, Sequence) else [root]):
-        if not is_present(folder.config):
+        status = run_status(folder)
+        if status.state is RunState.DAMAGED:
+            troubles.append(Trouble(name, f"unreadable: {printable(status.problem)}"))
+        elif not status.config:
             troubles.append(Trouble(name, "unreadable: it has no config.json"))
-            continue
-        try:
-            config = folder.read_config()
-            own = defaults.get(str(config.get("environment")), {})
-            runs.append(Run(name, folder, config, folder.read_summary() or {}, own))
-        except DamagedFileError as error:
-            troubles.append(unreadable(name, error))
+        else:
+            own = defaults.get(str(status.config.get("environment")), {})
+            runs.append(Run(name, folder, status.config, status.summary, status.label, own))
     return runs, troubles
 
 
@@ -137,7 +130,7 @@ def shortfall(run: Run) -> str:
 def so_far(run: Run) -> str:
     """Say in brackets how much of its budget a run has used; nothing where its files do not tell, or it is none."""
     try:
-        use = budget_use(run.folder, run.config)
+        use = budget_use(run.folder, run.config, run.summary)
     except DamagedFileError:
         return ""
     return f" ({use} so far)" if use.used else ""

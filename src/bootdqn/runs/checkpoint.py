@@ -1,11 +1,11 @@
-"""Checkpoints on disk: whole or not there, checked before they are believed, and cheap where little is new.
+"""Checkpoints on disk: written atomically, verified when they are read, and incremental.
 
     checkpoints/
       step-000000012345/       one checkpoint: manifest.json, state.json, and arrays as safetensors
-      segments/                pieces of the replay, named by their digest; a checkpoint's manifest names those it needs
+      segments/                segments of the replay buffer, named by their digest in the manifests that need them
 
-A piece of the replay that has not changed since the last checkpoint is not written again. A checkpoint is written to a
-folder under another name, synced, and renamed. The last two are kept.
+A segment that has not changed since the last checkpoint is not written again. A checkpoint is written to a directory
+under another name, synced, and renamed. The last two are kept.
 """
 
 import base64
@@ -37,30 +37,30 @@ from bootdqn.common.files import (
 from bootdqn.common.specs import Array
 from bootdqn.common.tensor_files import MAX_BYTES, Digest, digest_of, read_tensors, write_tensors
 from bootdqn.replay.buffer import ReplayBuffer
+from bootdqn.runs.directory import CHECKPOINT_NAME
 
 FORMAT, FORMAT_VERSION = "bootdqn checkpoint", 3
 KEPT = 2
-_FOLDER_NAME = re.compile(r"step-[0-9]{12}")
 _ARRAYS = r"[a-z]+\.safetensors"
 _PART = r"\.[0-9a-f]{32}\.part"
 _FILE_OF_CHECKPOINT = re.compile(rf"manifest\.json|state\.json|{_ARRAYS}|\.(manifest|state)\.json\.[0-9a-f]{{8}}\.part")
 _FILE_OF_SEGMENTS = re.compile(rf"[0-9a-f]{{64}}\.safetensors|{_PART}")
-_CHECKPOINT = re.compile(rf"{_FOLDER_NAME.pattern}|{_PART}")
-"""Names that are ours: nothing else is ever removed."""
+_CHECKPOINT = re.compile(rf"{CHECKPOINT_NAME.pattern}|{_PART}")
+"""Names of checkpoints; nothing else is ever removed."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class State(NamedTuple):
-    """The state of a run apart from the contents of its replay."""
+    """The state of a run apart from the contents of its replay buffer."""
 
     values: dict[str, Any]
-    """What fits into JSON, and bytes."""
+    """JSON values, and bytes."""
     arrays: dict[str, dict[str, Array]]
-    """Arrays by name, by the file they go to."""
+    """Arrays by name, by file."""
 
 
 class LoadedCheckpoint(NamedTuple):
-    """A checkpoint that was read and found whole."""
+    """A checkpoint that was read and verified."""
 
     path: Path
     state: State
@@ -68,12 +68,12 @@ class LoadedCheckpoint(NamedTuple):
 
     @property
     def step(self) -> int:
-        """After how many steps it was made."""
+        """The environment steps before it was made."""
         return int(self.state.values["step"])
 
 
 class Segment(NamedTuple):
-    """A piece of the replay on disk."""
+    """A segment of the replay buffer on disk."""
 
     version: int
     digest: Digest
@@ -89,15 +89,15 @@ class Checkpoints:
         self._kept: dict[int, set[str]] = {}
 
     def exist(self) -> bool:
-        """Return whether there is any checkpoint, readable or not."""
-        return bool(self._folders())
+        """Return whether there is any checkpoint, valid or damaged."""
+        return bool(self._directories())
 
     def count(self) -> int:
-        """Return how many there are, half-written ones among them."""
+        """Return the number of checkpoints, valid, damaged or partial."""
         return sum(_CHECKPOINT.fullmatch(name) is not None for name in list_directory(self._path))
 
     def save(self, step: int, state: State, replay: ReplayBuffer) -> int:
-        """Write a checkpoint and return how many bytes were new; an OSError leaves the ones before as they are."""
+        """Write a checkpoint and return how many bytes were written; an OSError leaves earlier ones as they are."""
         if step in self._kept:
             return 0
         part = self._path / f".{uuid.uuid4().hex}.part"
@@ -113,38 +113,38 @@ class Checkpoints:
             files["state.json"] = Digest(hashlib.sha256(text).hexdigest(), len(text))
             write_bytes_atomically(part / "manifest.json", _manifest(step, files, segments))
             sync_directory(part)
-            final = self._folder(step)
-            remove_directory(final, _FILE_OF_CHECKPOINT)  # a damaged one: a good one of this step is in `_kept`
+            final = self._directory(step)
+            remove_directory(final, _FILE_OF_CHECKPOINT)  # a damaged one: a valid one of this step is in `_kept`
             part.rename(final)
             sync_directory(self._path)
         except BaseException:
             with contextlib.suppress(OSError):
                 remove_directory(part, _FILE_OF_CHECKPOINT)
-            self._remove_what_is_not_needed()
+            self._remove_old()
             raise
         self._segments = segments
         self._kept[step] = {segment.digest.sha256 for segment in segments.values()}
-        self._remove_what_is_not_needed()
+        self._remove_old()
         return written + sum(digest.size for digest in files.values())
 
     def load(self, warn: Callable[[str], None]) -> LoadedCheckpoint:
-        """Return the newest checkpoint that is whole.
+        """Return the newest valid checkpoint.
 
         Args:
             warn: Called with a line about each newer one that is damaged.
 
         Raises:
-            DamagedFileError: There are checkpoints, and none of them is whole.
+            DamagedFileError: There is no valid checkpoint.
         """
         problems = []
-        for folder in self._folders():
+        for directory in self._directories():
             try:
-                loaded = self._read(folder)
+                loaded = self._read(directory)
             except DamagedFileError as error:
-                problems.append(f"{folder.name} is damaged ({error})")
+                problems.append(f"{directory.name} is damaged ({error})")
                 continue
             for problem in problems:
-                warn(f"CHECKPOINT {problem}; resuming from {folder.name}")
+                warn(f"CHECKPOINT {problem}; resuming from {directory.name}")
             self._remember(loaded)
             return loaded
         raise DamagedFileError(
@@ -152,20 +152,20 @@ class Checkpoints:
         )
 
     def load_segments(self, loaded: LoadedCheckpoint, replay: ReplayBuffer) -> None:
-        """Put the pieces of the replay that `loaded` refers to in their places.
+        """Restore the segments of the replay buffer of a checkpoint.
 
         Raises:
-            DamagedFileError: They are not pieces of this replay.
+            DamagedFileError: They do not fit this replay buffer.
         """
         for index, segment in loaded.segments.items():
             path = self._segment_file(segment)
             try:
                 replay.set_segment(index, read_tensors(path), segment.version)
             except (ValueError, OverflowError) as error:
-                raise DamagedFileError(f"{path} is not a piece of this replay: {error}") from error
+                raise DamagedFileError(f"{path} is not a segment of this replay buffer: {error}") from error
 
     def remove(self) -> None:
-        """Remove all of them; what is not ours stays, and then so does the directory."""
+        """Remove all checkpoints; other files stay, and then so does the directory."""
         self._remove_all_but(set(), set())
         for empty in (self._segments_path, self._path):
             with contextlib.suppress(OSError):
@@ -173,25 +173,25 @@ class Checkpoints:
         self._segments, self._kept = {}, {}
 
     def keep_last(self) -> None:
-        """Remove all but the newest."""
-        self._remove_what_is_not_needed(most=1)
+        """Remove all but the newest checkpoint."""
+        self._remove_old(most=1)
 
     @property
     def _segments_path(self) -> Path:
         return self._path / "segments"
 
-    def _folder(self, step: int) -> Path:
+    def _directory(self, step: int) -> Path:
         return self._path / f"step-{step:012d}"
 
-    def _folders(self) -> list[Path]:
-        """Return the folders of checkpoints, the newest first."""
-        return [self._path / name for name in reversed(list_directory(self._path)) if _FOLDER_NAME.fullmatch(name)]
+    def _directories(self) -> list[Path]:
+        """Return the directories of checkpoints, the newest first."""
+        return [self._path / name for name in reversed(list_directory(self._path)) if CHECKPOINT_NAME.fullmatch(name)]
 
     def _segment_file(self, segment: Segment) -> Path:
         return self._segments_path / f"{segment.digest.sha256}.safetensors"
 
     def _save_segments(self, replay: ReplayBuffer) -> tuple[dict[int, Segment], int]:
-        """Write the pieces that changed; return all that make up the replay, and how many bytes were new."""
+        """Write the segments that have changed; return all segments, and how many bytes were written."""
         segments, written = {}, 0
         for index, version in enumerate(replay.segment_versions):
             known = self._segments.get(index)
@@ -211,43 +211,43 @@ class Checkpoints:
 
     def _remember(self, loaded: LoadedCheckpoint) -> None:
         self._segments = loaded.segments
-        for folder in self._folders():
+        for directory in self._directories():
             with contextlib.suppress(DamagedFileError):
-                step, _, segments = _read_manifest(folder)
-                if folder <= loaded.path:
+                step, _, segments = _read_manifest(directory)
+                if directory <= loaded.path:
                     self._kept[step] = {segment.digest.sha256 for segment in segments.values()}
 
-    def _remove_what_is_not_needed(self, most: int = KEPT) -> None:
-        """Tidy up as far as the disk lets us: what stays costs room, not the checkpoint just made."""
+    def _remove_old(self, most: int = KEPT) -> None:
+        """Remove old checkpoints as far as the disk allows; an error costs room, not the new checkpoint."""
         self._kept = dict(sorted(self._kept.items())[-most:])
         if not self._kept:
             return
         needed = {f"{sha256}.safetensors" for sha256s in self._kept.values() for sha256 in sha256s}
         with contextlib.suppress(OSError):
-            self._remove_all_but({self._folder(step).name for step in self._kept}, needed)
+            self._remove_all_but({self._directory(step).name for step in self._kept}, needed)
 
-    def _remove_all_but(self, folders: set[str], segments: set[str]) -> None:
-        """Remove whatever has one of our names but these; nothing where the directory is a link."""
+    def _remove_all_but(self, directories: set[str], segments: set[str]) -> None:
+        """Remove all checkpoints but these; nothing where the directory is a link."""
         if is_directory(self._path):
-            remove_directories(self._path, _CHECKPOINT, _FILE_OF_CHECKPOINT, keep=folders)
+            remove_directories(self._path, _CHECKPOINT, _FILE_OF_CHECKPOINT, keep=directories)
             remove_files(self._segments_path, _FILE_OF_SEGMENTS, keep=segments)
 
-    def _read(self, folder: Path) -> LoadedCheckpoint:
-        """Return the checkpoint in `folder`, every byte of it checked."""
-        check_directory(folder)
+    def _read(self, directory: Path) -> LoadedCheckpoint:
+        """Return the checkpoint in `directory`, every byte of it verified."""
+        check_directory(directory)
         check_directory(self._segments_path)
-        step, files, segments = _read_manifest(folder)
-        expected = {folder / name: digest for name, digest in files.items()}
+        step, files, segments = _read_manifest(directory)
+        expected = {directory / name: digest for name, digest in files.items()}
         expected |= {self._segment_file(segment): segment.digest for segment in segments.values()}
         if (size := sum(digest.size for digest in expected.values())) > self._max_bytes:
             raise DamagedFileError(f"it has {size:,} bytes, and one of this run has {self._max_bytes:,} at most")
         for path, digest in expected.items():
             if (path.is_file() and path.stat().st_size != digest.size) or digest_of(path) != digest:
                 raise DamagedFileError(f"{path.name} is not what was written")
-        values = _read_values(folder / "state.json", step)
+        values = _read_values(directory / "state.json", step)
         names = [name.removesuffix(".safetensors") for name in files if name != "state.json"]
-        arrays = {name: read_tensors(folder / f"{name}.safetensors") for name in names}
-        return LoadedCheckpoint(folder, State(values, arrays), segments)
+        arrays = {name: read_tensors(directory / f"{name}.safetensors") for name in names}
+        return LoadedCheckpoint(directory, State(values, arrays), segments)
 
 
 def _manifest(step: int, files: Mapping[str, Digest], segments: Mapping[int, Segment]) -> bytes:
@@ -269,9 +269,9 @@ def _checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _read_manifest(folder: Path) -> tuple[int, dict[str, Digest], dict[int, Segment]]:
-    """Return the step, the files and the segments of a checkpoint; names in it never lead out of the folder."""
-    path = folder / "manifest.json"
+def _read_manifest(directory: Path) -> tuple[int, dict[str, Digest], dict[int, Segment]]:
+    """Return the step, the files and the segments of a checkpoint; its names never lead out of the directory."""
+    path = directory / "manifest.json"
     content = read_json_object(path, CHECKPOINT)
     try:
         checksum = content.pop("checksum", None)
@@ -279,15 +279,15 @@ def _read_manifest(folder: Path) -> tuple[int, dict[str, Digest], dict[int, Segm
             raise DamagedFileError(f"{path}: not a checkpoint")
         if content["format_version"] != FORMAT_VERSION:
             raise DamagedFileError(
-                f"{path}: of format {content['format_version']}, and this version reads {FORMAT_VERSION}: go on with "
-                "the one that made it, whose commit provenance.json tells"
+                f"{path}: of format {content['format_version']}, and this version reads {FORMAT_VERSION}: resume with "
+                "the version that made it, whose commit is in provenance.json"
             )
         if checksum != _checksum(content):
             raise DamagedFileError(f"{path} is not what was written")
         files = {_plain_name(name): _digest(value) for name, value in content["files"].items()}
         segments = {int(one["index"]): Segment(int(one["version"]), _digest(one)) for one in content["segments"]}
-        if "state.json" not in files or folder.name != f"step-{content['step']:012d}":
-            raise DamagedFileError(f"{path}: does not belong to this folder")
+        if "state.json" not in files or directory.name != f"step-{content['step']:012d}":
+            raise DamagedFileError(f"{path}: does not belong to this directory")
         return int(content["step"]), files, segments
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedFileError(f"{path}: {type(error).__name__}: {error}") from error
@@ -316,7 +316,7 @@ def _digest(value: Mapping[str, Any]) -> Digest:
 
 
 def encode(value: Any) -> Any:
-    """Return `value` with bytes written as JSON can hold them."""
+    """Return `value` with bytes as base64, for JSON."""
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, dict):
@@ -327,9 +327,9 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` was given; a ValueError if it cannot have been given that."""
+    """Return the value that `encode` was given; a ValueError if there is none."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"no number of a run is {value}")
+        raise ValueError(f"a number is {value}")
     if isinstance(value, dict):
         if value.keys() == {"base64"} and isinstance(value["base64"], str):
             return base64.b64decode(value["base64"], validate=True)

@@ -1,4 +1,4 @@
-"""What a process that was killed leaves in a run directory, removed by the next command that works on it."""
+"""Removal of files from a run directory: of a run to be started again, and of a process that was killed."""
 
 import contextlib
 import os
@@ -6,64 +6,77 @@ import re
 from pathlib import Path
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.files import is_present, list_directory, remove_files
+from bootdqn.common.files import is_present, list_directory, remove_directory, remove_file, remove_files
 from bootdqn.runs.checkpoint import Checkpoints
-from bootdqn.runs.directory import RunDirectory
+from bootdqn.runs.directory import SNAPSHOT_NAME, RunDirectory
 from bootdqn.runs.lock import locked
+from bootdqn.runs.status import RunState, run_status
 
-_HALF_WRITTEN = re.compile(r"\.(config|provenance|summary)\.json\.[0-9a-f]{8}\.part|\.weights\.safetensors\.part")
-_HALF_WRITTEN_SNAPSHOT = re.compile(r"\.step-[0-9]{12,18}\.safetensors\.part")
-_OF_LOCKS = re.compile(r"\.(lock\.json|now)\.[0-9a-f]{32}\.part")
-
-
-def remove_partial_files(folder: RunDirectory) -> None:
-    """Remove the files that were being written when a process was killed; its directory is locked by this one."""
-    remove_files(_real(folder), _HALF_WRITTEN)
-    remove_files(folder.snapshots, _HALF_WRITTEN_SNAPSHOT)
+_PARTIAL_FILE = re.compile(r"\.(config|provenance|summary)\.json\.[0-9a-f]{8}\.part|\.weights\.safetensors\.part")
+_PARTIAL_SNAPSHOT = re.compile(r"\.step-[0-9]{12,18}\.safetensors\.part")
+_PARTIAL_LOCK = re.compile(r"\.(lock\.json|now)\.[0-9a-f]{32}\.part")
+_TENSORBOARD_FILE = re.compile(r"events\.out\.tfevents\..*")
 
 
-def remove_leftovers(folder: RunDirectory) -> None:
-    """Remove what the process of a finished run left behind because it was killed after it had written the summary.
+def clear_run(directory: RunDirectory) -> None:
+    """Remove the files of a run that is to start again; the directory is locked by this process."""
+    Checkpoints(directory.checkpoints).remove()
+    remove_directory(directory.snapshots, SNAPSHOT_NAME)
+    remove_files(directory.tensorboard, _TENSORBOARD_FILE)
+    for file in (directory.summary, directory.weights, directory.metrics, directory.timing):
+        remove_file(file)
 
-    Nothing where another process is at work, or the directory cannot be written.
+
+def remove_partial_files(directory: RunDirectory) -> None:
+    """Remove the files that a killed process was writing; the directory is locked by this process."""
+    remove_files(_real_path(directory), _PARTIAL_FILE)
+    remove_files(directory.snapshots, _PARTIAL_SNAPSHOT)
+
+
+def remove_leftovers(directory: RunDirectory) -> None:
+    """Remove the files that a process left because it was killed after it had written the summary of a finished run.
+
+    Nothing is removed while another process uses the directory, or where it cannot be written.
     """
     with contextlib.suppress(OSError, UsageError):
-        if not _is_finished(folder) or not _has_left_overs(folder):
+        if not _is_finished(directory) or not _has_leftovers(directory):
             return
-        folder.check()
-        with locked(folder.lock):
-            if _is_finished(folder):  # still: nobody has begun it again meanwhile
-                remove_partial_files(folder)
-                remove_files(_real(folder), _OF_LOCKS)
-                if _has_too_many(folder):
-                    _remove_checkpoints(folder)
+        directory.check()
+        with locked(directory.lock):
+            if _is_finished(directory):  # still: it may have been started again meanwhile
+                remove_partial_files(directory)
+                remove_files(_real_path(directory), _PARTIAL_LOCK)
+                if _has_old_checkpoints(directory):
+                    _remove_old_checkpoints(directory)
 
 
-def _has_left_overs(folder: RunDirectory) -> bool:
-    names = list_directory(_real(folder))
-    return folder.lock.name in names or any(name.endswith(".part") for name in names) or _has_too_many(folder)
+def _is_finished(directory: RunDirectory) -> bool:
+    return run_status(directory).state is RunState.FINISHED
 
 
-def _has_too_many(folder: RunDirectory) -> bool:
-    """Return whether there are checkpoints to be removed; not where nobody knows whether the last is to be kept."""
-    keep = folder.read_provenance().get("keep_checkpoint") if is_present(folder.checkpoints) else None
-    return keep is False or (keep is True and Checkpoints(folder.checkpoints).count() > 1)
+def _has_leftovers(directory: RunDirectory) -> bool:
+    names = list_directory(_real_path(directory))
+    return (
+        directory.lock.name in names or any(name.endswith(".part") for name in names) or _has_old_checkpoints(directory)
+    )
 
 
-def _remove_checkpoints(folder: RunDirectory) -> None:
-    """Remove the checkpoints, but the last one if it is to be kept."""
-    checkpoints = Checkpoints(folder.checkpoints)
-    if folder.read_provenance()["keep_checkpoint"]:
+def _has_old_checkpoints(directory: RunDirectory) -> bool:
+    """Return whether there are checkpoints to remove; none where it is not known whether the last is to be kept."""
+    keep = directory.read_provenance().get("keep_checkpoint") if is_present(directory.checkpoints) else None
+    return keep is False or (keep is True and Checkpoints(directory.checkpoints).count() > 1)
+
+
+def _remove_old_checkpoints(directory: RunDirectory) -> None:
+    """Remove the checkpoints, but for the last one if it is to be kept."""
+    checkpoints = Checkpoints(directory.checkpoints)
+    if directory.read_provenance()["keep_checkpoint"]:
         checkpoints.load(lambda _: None)
         checkpoints.keep_last()
     else:
         checkpoints.remove()
 
 
-def _is_finished(folder: RunDirectory) -> bool:
-    return (folder.read_summary() or {}).get("status") == "finished"
-
-
-def _real(folder: RunDirectory) -> Path:
-    """Return the run directory where it really is: the path to it may be a link."""
-    return Path(os.path.realpath(folder.path))
+def _real_path(directory: RunDirectory) -> Path:
+    """Return the path of the run directory itself, where the given one is a link to it."""
+    return Path(os.path.realpath(directory.path))

@@ -1,4 +1,4 @@
-"""The schema of a run folder: which file holds what. Training writes it; analysis reads it and imports no training."""
+"""The files of a run directory. Training writes them; reports read them and import no training."""
 
 import contextlib
 import math
@@ -27,7 +27,7 @@ from bootdqn.common.files import (
 )
 
 SNAPSHOT_NAME = re.compile(r"step-([0-9]{12,18})\.safetensors")
-
+CHECKPOINT_NAME = re.compile(r"step-([0-9]{12})")
 
 _NUMBER, _MAYBE_NUMBER, _MAYBE_COUNT = (int, float), (int, float, NoneType), (int, NoneType)
 _TYPES_IN_SUMMARY: dict[str, tuple[type, ...]] = {
@@ -38,12 +38,12 @@ _TYPES_IN_SUMMARY: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("solved_at", "solved_at_strict"), _MAYBE_COUNT),
     **dict.fromkeys(("recent_return", "max_evaluation", "last_evaluation"), _MAYBE_NUMBER),
 }
-"""What each entry of a summary is, where it is there."""
+"""The types of the entries of a summary, all of them optional."""
 
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """One run: one configuration, one seed, one folder."""
+    """The directory of one run: one configuration, one seed."""
 
     path: Path
 
@@ -54,56 +54,54 @@ class RunDirectory:
 
     @property
     def provenance(self) -> Path:
-        """Versions, commit, arguments and machine: how these numbers came about."""
+        """Versions, commit, arguments and machine that the numbers come from."""
         return self.path / "provenance.json"
 
     @property
     def metrics(self) -> Path:
-        """One JSON object a line, told apart by `kind`; a function of the configuration alone."""
+        """One JSON object per line, of several kinds (`kind`); a function of the configuration alone."""
         return self.path / "metrics.jsonl"
 
     @property
     def timing(self) -> Path:
-        """One JSON object a line: what depends on the clock."""
+        """One JSON object per line: measurements that depend on the clock."""
         return self.path / "timing.jsonl"
 
     @property
     def weights(self) -> Path:
-        """The online networks as they were last saved, for looking at: safetensors, no code inside."""
+        """The online networks as they were last saved, as safetensors: no code inside."""
         return self.path / "weights.safetensors"
 
     @property
     def checkpoints(self) -> Path:
-        """What a stopped run goes on from; gone when it is finished, unless it was asked to stay."""
+        """Checkpoints to resume from; removed when the run is finished, unless the last is to be kept."""
         return self.path / "checkpoints"
 
     @property
     def snapshots(self) -> Path:
-        """The online networks at chosen moments, for looking at."""
+        """The online networks at earlier steps, for inspection."""
         return self.path / "snapshots"
 
     @property
     def tensorboard(self) -> Path:
-        """TensorBoard's event files, where they were asked for."""
+        """TensorBoard's event files, with --tensorboard."""
         return self.path / "tensorboard"
 
     @property
     def lock(self) -> Path:
-        """Which process trains in the folder; gone when none does."""
+        """The process that trains in the directory; absent when none does."""
         return self.path / "lock.json"
 
     @property
     def summary(self) -> Path:
-        """How the run ended; absent while it is under way."""
+        """The status and results of the run; absent while it is under way."""
         return self.path / "summary.json"
 
     def check(self) -> None:
-        """Check that every file of the run that is there is a regular file, and every directory no link to another.
-
-        Whatever writes to a run directory asks this first.
+        """Check that the files of the run are regular files and its directories no links, before anything is written.
 
         Raises:
-            DamagedFileError: One is something else, which is named.
+            DamagedFileError: One is something else.
         """
         for file in (self.config, self.provenance, self.weights, self.lock, self.summary):
             check_file(file)
@@ -114,7 +112,7 @@ class RunDirectory:
         check_directory(self.path / "wandb")
 
     def read_config(self) -> dict[str, Any]:
-        """Return the configuration: texts, numbers, truth values, null, and lists of those."""
+        """Return the flat configuration: strings, numbers, booleans, None, and lists of those."""
         config = read_json_object(self.config, CONFIG)
         for name, value in config.items():
             items = value if isinstance(value, list) and name != "environment" else [value]
@@ -123,7 +121,7 @@ class RunDirectory:
         return config
 
     def read_summary(self) -> dict[str, Any] | None:
-        """Return the summary, whose values are of their types, or None where the run has not ended yet."""
+        """Return the summary, its types checked, or None where the run has not ended."""
         if not is_present(self.summary):
             return None
         summary = read_json_object(self.summary, SUMMARY)
@@ -133,11 +131,11 @@ class RunDirectory:
         return summary
 
     def read_provenance(self) -> dict[str, Any]:
-        """Return how the run came about; nothing where somebody has removed that."""
+        """Return the provenance; empty where the file was removed."""
         return read_json_object(self.provenance, PROVENANCE) if is_present(self.provenance) else {}
 
     def read_metrics(self, kind: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the records of `kind`, or all. A half-written last line, as a crash leaves it, is passed over.
+        """Yield the records of `kind`, or all. A partial last line, as a crash leaves it, is skipped.
 
         Raises:
             DamagedFileError: A line is not a JSON object in UTF-8.
@@ -150,10 +148,10 @@ class RunDirectory:
                 yield record
 
     def last_metrics(self, kind: str | None = None) -> dict[str, Any] | None:
-        """Return the last record of `kind`, or of any, reading no more of the file than its end; None where none is.
+        """Return the last record of `kind`, or of any, reading only the end of the file; None where there is none.
 
         Raises:
-            DamagedFileError: A line on the way is not a JSON object in UTF-8.
+            DamagedFileError: A line after it is not a JSON object in UTF-8.
         """
         records = _records_backwards(self.metrics)
         return next((record for record in records if kind is None or record.get("kind") == kind), None)
@@ -162,26 +160,31 @@ class RunDirectory:
         """Return the last record of `timing.jsonl`; None where there is none."""
         return next(_records_backwards(self.timing), None)
 
+    def last_checkpoint(self) -> int | None:
+        """Return the step of the newest checkpoint, complete or damaged; None where there is none."""
+        steps = [int(name[1]) for name in map(CHECKPOINT_NAME.fullmatch, list_directory(self.checkpoints)) if name]
+        return max(steps, default=None)
+
 
 def _records_backwards(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records in `path`, the last first; none where it is not there."""
+    """Yield the records in `path`, the last first; none where the file is missing."""
     if is_present(path):
         for line in read_lines_backwards(path, RECORD.max_bytes):
             yield parse_json_object(line, f"the end of {path}", RECORD)
 
 
 def find_runs(root: Path, most_directories: float = math.inf) -> list[RunDirectory]:
-    """Return every run folder at or below `root`, in the order of their paths, also where config.json is lost.
+    """Return every run directory at or below `root`, ordered by path, also those that have lost their config.json.
 
-    Links to directories are not followed, and what cannot be read, such as paths that are too long, is passed over.
+    Links to directories are not followed, and directories that cannot be read are skipped.
 
     Args:
-        root: Where to look.
-        most_directories: Look into so many, and leave the others out.
+        root: The directory to search.
+        most_directories: The most directories to search.
     """
     names = {file.name for file in (RunDirectory(root).config, RunDirectory(root).summary, RunDirectory(root).metrics)}
     found, waiting, seen = [], [root], 0
-    while waiting and seen < most_directories:  # no recursion: somebody may have nested thousands
+    while waiting and seen < most_directories:  # no recursion: there may be thousands of levels
         seen += 1
         with contextlib.suppress(OSError), os.scandir(path := waiting.pop()) as entries:
             for entry in entries:
@@ -212,6 +215,6 @@ def find_weights(path: Path, weights: str | Path | int | None) -> Path | None:
 
 def find_snapshots(path: Path) -> dict[int, Path]:
     """Return the snapshots of the run `path` by their step."""
-    folder = RunDirectory(path).snapshots
-    found = (SNAPSHOT_NAME.fullmatch(name) for name in list_directory(folder))
-    return {int(name[1]): folder / name[0] for name in found if name}
+    snapshots = RunDirectory(path).snapshots
+    found = (SNAPSHOT_NAME.fullmatch(name) for name in list_directory(snapshots))
+    return {int(name[1]): snapshots / name[0] for name in found if name}

@@ -1,8 +1,8 @@
-"""One process to a folder, on this host or on any that shares it.
+"""Lock of a run directory: one process at a time, on this host or on any that shares the directory.
 
-The lock is a file that names its holder. On one host the kernel knows whether the holder lives: it holds the file with
-`flock`, which ends with the process however it ends. A holder elsewhere shows that it lives by touching the file now
-and then; one that has not for a while is taken for lost. Times are the file system's own, so clocks need not agree.
+The lock is a file that names its holder. On one host the kernel knows whether the holder is alive: it holds the file
+with `flock`, which ends with the process however it ends. A holder on another host touches the file as a heartbeat; one
+that has not done so for a while is taken for lost. Times are the file system's own, so clocks need not agree.
 """
 
 import contextlib
@@ -26,12 +26,12 @@ HEARTBEAT_SECONDS = 10.0
 LOST_AFTER_SECONDS = 90.0
 MAX_BYTES = 10_000
 MAX_TEXT = 300
-"""Letters of a host's name, and of all else that a lock file says."""
+"""Characters of each text in a lock file."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lock."""
+    """The process that holds a lock."""
 
     host: str
     boot_id: str
@@ -44,7 +44,7 @@ class Holder:
 
 
 class Lock:
-    """A lock that is held, as long as nobody took it for lost."""
+    """A lock that this process holds, unless another took it for lost."""
 
     def __init__(self, path: Path, handle: int, holder: Holder) -> None:
         self._path, self._handle, self._holder = path, handle, holder
@@ -53,9 +53,9 @@ class Lock:
         self._heart.start()
 
     def check(self) -> None:
-        """Raise a RunLostError if another process has taken the lock over, as after this one slept for long.
+        """Raise a RunLostError if another process has taken the lock over, as after this one was suspended for long.
 
-        Storage that does not answer is no such thing: the next check asks again.
+        A file that cannot be read is ignored: the next check tries again.
         """
         try:
             holder = _read(self._path)
@@ -64,10 +64,10 @@ class Lock:
         except OSError:
             return
         if holder is None or holder.token != self._holder.token:
-            raise RunLostError(f"{self._path.parent} was taken over by {holder or 'another process'}")
+            raise RunLostError(f"run directory {self._path.parent} was taken over by {holder or 'another process'}")
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._done.set()
         self._heart.join()
         with contextlib.suppress(OSError):
@@ -83,7 +83,7 @@ class Lock:
 
 @contextmanager
 def locked(path: Path) -> Iterator[Lock]:
-    """Hold the lock file `path`, which is gone afterwards.
+    """Hold the lock file `path`, and remove it afterwards.
 
     Raises:
         RunInUseError: Another process holds it.
@@ -96,7 +96,7 @@ def locked(path: Path) -> Iterator[Lock]:
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Return whom a lock file names, alive or lost, or None where it names nobody."""
+    """Return the holder that a lock file names, alive or lost; None where it cannot be read."""
     try:
         return _read(path)
     except OSError:
@@ -104,9 +104,9 @@ def holder_of(path: Path) -> Holder | None:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a process that may be alive holds the lock file `path`; nothing is written.
+    """Return whether a process that may be alive holds the lock file `path`, without writing anything.
 
-    The age of another host's lock is told by this host's clock, so with clocks that disagree the answer may be wrong.
+    The age of another host's lock is by this host's clock, so with clocks that disagree the answer may be wrong.
     """
     try:
         handle = open_regular(path)
@@ -125,19 +125,19 @@ def is_held(path: Path) -> bool:
 
 def _may_live(silent: float) -> bool:
     """Return whether a holder on another host may be alive, whose last heartbeat was `silent` seconds ago."""
-    return -HEARTBEAT_SECONDS <= silent < LOST_AFTER_SECONDS  # who lives dates the lock anew at each heartbeat
+    return -HEARTBEAT_SECONDS <= silent < LOST_AFTER_SECONDS  # a date in the future is nobody's
 
 
 def _read(path: Path) -> Holder | None:
-    """Return whom a lock file names, or None where it names nobody; an OSError where it cannot be read."""
+    """Return the holder that a lock file names, or None where it is not a lock; an OSError where it cannot be read."""
     try:
         value = json.loads(read_regular(path, MAX_BYTES))
         named = {field.name: value[field.name] for field in fields(Holder)}
     except (DamagedFileError, ValueError, KeyError, TypeError, RecursionError):
         return None
     texts = [text for name, text in named.items() if name != "pid"]
-    sound = all(isinstance(text, str) and text.isprintable() and len(text) <= MAX_TEXT for text in texts)
-    return Holder(**named) if sound and type(named["pid"]) is int else None
+    valid = all(isinstance(text, str) and text.isprintable() and len(text) <= MAX_TEXT for text in texts)
+    return Holder(**named) if valid and type(named["pid"]) is int else None
 
 
 def _acquire(path: Path) -> Lock:
@@ -164,7 +164,7 @@ def _acquire(path: Path) -> Lock:
 
 
 def _remove_if_lost(path: Path, me: Holder) -> None:
-    """Remove the lock file of a holder that is no more, such as one dated in the future.
+    """Remove the lock file of a holder that is lost.
 
     Raises:
         RunInUseError: The holder may be alive.
@@ -181,14 +181,15 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
         except BlockingIOError:
             held_here = True
         if not _is_at(path, handle):
-            return  # gone, or another one's by now: look again
+            return  # removed or replaced meanwhile: try again
         holder = holder_of(path)
         same_kernel = holder is not None and holder.boot_id == me.boot_id
         silent = _age(path)
         if held_here or (not same_kernel and _may_live(silent)):
             hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - silent:.0f} seconds"
             raise RunInUseError(
-                f"{path.parent} is in use by {holder or 'another process'}: wait for it or choose another folder{hint}"
+                f"run directory {path.parent} is in use by {holder or 'another process'}: wait for it, or choose "
+                f"another run directory{hint}"
             )
         _move_away(path, holder)
     finally:
@@ -196,14 +197,14 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
 
 
 def _move_away(path: Path, lost: Holder | None) -> None:
-    """Remove the lock of `lost`; should it have been another one's by now, put it back."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    """Remove the lock of `lost`; a lock that another process made meanwhile is put back."""
+    moved = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     with contextlib.suppress(FileNotFoundError):
-        path.rename(aside)
-        if holder_of(aside) != lost:
+        path.rename(moved)
+        if holder_of(moved) != lost:
             with contextlib.suppress(FileExistsError):
-                path.hardlink_to(aside)
-        aside.unlink()
+                path.hardlink_to(moved)
+        moved.unlink()
 
 
 def _is_at(path: Path, handle: int) -> bool:
@@ -227,7 +228,7 @@ def _age(path: Path) -> float:
 
 
 def _boot_id() -> str:
-    """Return what the kernel drew when it started, or the host's name where it does not tell."""
+    """Return the random id of this boot of the kernel, or the host's name where it has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""All code of the user's own that this process has, so that other processes can be told to have the same."""
+"""User code that this process has imported, for other processes to import as well."""
 
 import hashlib
 import sys
@@ -11,26 +11,26 @@ from bootdqn.exploration.registry import load_strategy, registered_modules, regi
 
 @dataclass(frozen=True)
 class Plugins:
-    """What to import for strategies and environments of the user's own."""
+    """The user's strategies and environments."""
 
     strategies: tuple[str, ...] = ()
-    """MODULE.CLASS each."""
+    """As MODULE.CLASS."""
     imports: tuple[str, ...] = ()
     """Modules that register environments."""
-    folder: Path | None = None
-    """Where to look beside the installed modules (None: in the current directory)."""
+    directory: Path | None = None
+    """Searched besides the installed modules (None: the current directory)."""
 
     def load(self) -> None:
-        """Import it all; what this process has already it keeps.
+        """Import all that this process has not imported yet.
 
         Raises:
-            UsageError: Something cannot be imported, or is not what it should be.
+            UsageError: A module cannot be imported, or a class is not a strategy.
         """
         for module in self.imports:
-            import_environments(module, self.folder)
+            import_environments(module, self.directory)
         for origin in self.strategies:
             if origin not in registered_origins():
-                load_strategy(origin, self.folder)
+                load_strategy(origin, self.directory)
 
 
 def loaded_plugins() -> Plugins:
@@ -39,7 +39,7 @@ def loaded_plugins() -> Plugins:
 
 
 def digests() -> dict[str, str | None]:
-    """Return the SHA-256 of the file of each module of the user's own; None for one without a file."""
+    """Return the SHA-256 of the file of each module of user code; None for one without a file."""
     modules = {*imported_environments(), *registered_modules()}
     return {module: _digest(getattr(sys.modules.get(module), "__file__", None)) for module in sorted(modules)}
 

@@ -1,4 +1,4 @@
-"""Where a run's numbers come from: versions, source, arguments, machine."""
+"""Provenance of a run's numbers: versions, source, arguments, machine."""
 
 import os
 import platform
@@ -27,46 +27,46 @@ PACKAGES = (
 COMPARED = ("torch", "numpy", "numba", "gymnasium")
 """Packages whose versions the numbers of every run depend on, beside that of its environment."""
 MAX_DIFF_CHARACTERS = 200_000
-KEEP_PYTORCH_TO = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
-"""Variables that say which instructions PyTorch's matrix products and convolutions may use."""
+PYTORCH_LIMITS = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
+"""Environment variables that limit the instructions of PyTorch's matrix products and convolutions."""
 SAME_KERNELS = {"Zen": "Haswell"}
-"""OpenBLAS's names for processors that it has the same kernels for."""
+"""OpenBLAS's names of processors that share their kernels."""
 _ID = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What is known of how the run in a folder came about: its beginning, and each process that took it up since."""
+    """The provenance of a run: the process that started it, and each that resumed it."""
 
-    folder: RunDirectory
+    directory: RunDirectory
     known: dict[str, Any]
-    """What `provenance.json` holds, or will hold: an id at least, where somebody has removed the file."""
+    """The content of `provenance.json`: at least an id, where the file was removed."""
 
     @classmethod
-    def begin(cls, folder: RunDirectory, threads: int, environment: dict[str, Any], package: str) -> "Provenance":
-        """Return that of a run which begins in this process; nothing is written yet.
+    def start(cls, directory: RunDirectory, threads: int, environment: dict[str, Any], package: str) -> "Provenance":
+        """Return the provenance of a run that starts in this process; nothing is written yet.
 
         Args:
-            folder: Where it begins.
-            threads: Those of PyTorch and BLAS.
-            environment: What the environment really does.
+            directory: The run directory.
+            threads: The threads of PyTorch and BLAS.
+            environment: The effective settings of the environment.
             package: The package that the environment comes from.
         """
-        return cls(folder, {"id": _new_id()} | provenance(threads, package) | {"environment": environment})
+        return cls(directory, {"id": _new_id()} | provenance(threads, package) | {"environment": environment})
 
     @classmethod
-    def read(cls, folder: RunDirectory) -> "Provenance":
-        """Return that of a run which has begun.
+    def read(cls, directory: RunDirectory) -> "Provenance":
+        """Return the provenance of a run that was started before.
 
         Raises:
-            DamagedFileError: The file is there and cannot be read.
+            DamagedFileError: The file cannot be read.
         """
-        known = folder.read_provenance()
-        return cls(folder, known if _ID.fullmatch(str(known.get("id"))) else known | {"id": _new_id()})
+        known = directory.read_provenance()
+        return cls(directory, known if _ID.fullmatch(str(known.get("id"))) else known | {"id": _new_id()})
 
     @property
     def identity(self) -> str:
-        """The run's id: drawn when it began, and its own wherever its directory is moved or however it is renamed."""
+        """The run's random id, which stays when its directory is moved or renamed."""
         return str(self.known["id"])
 
     @property
@@ -75,27 +75,27 @@ class Provenance:
         return self.known.get("keep_checkpoint") is True
 
     def keeping_checkpoint(self, keep: bool | None) -> "Provenance":
-        """Return it with another word on whether the last checkpoint is kept; None leaves it as it is."""
+        """Return it with `keep` as whether the last checkpoint is kept; None changes nothing."""
         return replace(self, known=self.known | {"keep_checkpoint": self.keeps_checkpoint if keep is None else keep})
 
     def write(self) -> None:
-        """Write it into the folder."""
-        write_json_atomically(self.folder.provenance, self.known)
+        """Write it to the run directory."""
+        write_json_atomically(self.directory.provenance, self.known)
 
     def changes_of_user_code(self) -> list[str]:
-        """Return a line for each module of the user's own that is no longer what the run began with."""
+        """Return a warning for each module of user code that has changed."""
         before, now = self.known.get("user_code"), digests()
         return [
-            f"{module} has changed since this run began, which is no longer exact"
+            f"{module} has changed since this run was started, which is no longer exact"
             for module, digest in (before.items() if isinstance(before, dict) else [])
             if module in now and now[module] != digest
         ]
 
     def changes_of_arithmetic(self, *, compiled: bool) -> list[str]:
-        """Return a line if the libraries that this run uses add numbers up otherwise than where it began.
+        """Return a warning if the libraries that this run uses add up numbers in another way.
 
         Args:
-            compiled: Whether it learns with the compiled kernel, and so without PyTorch.
+            compiled: Whether the run learns with the compiled kernel, and so without PyTorch.
         """
         machine, now = self.known.get("machine"), arithmetic()
         before = machine.get("arithmetic") if isinstance(machine, dict) else None
@@ -106,36 +106,38 @@ class Provenance:
             return []
         then, here = (_listed(found, used) for found in (before, now))
         return [
-            f"this run began with other instructions ({then}) than it goes on with ({here}), which may round "
+            f"this run was started with other instructions ({then}) than it is resumed with ({here}), which may round "
             "differently, so it is no longer exact; docs/reliability.md says how to ask for the former"
         ]
 
     def changes_of_packages(self, package: str) -> list[str]:
-        """Return a line if a package that the numbers depend on, such as the environment's `package`, has changed."""
+        """Return a warning if a package that the numbers depend on has changed; `package` is the environment's."""
         before = self.known.get("packages")
         before, now = before if isinstance(before, dict) else {}, versions(package)
         changed = [name for name in (*COMPARED, package) if name in before and before[name] != now[name]]
         if not changed:
             return []
         then, here = (_listed(found, changed) for found in (before, now))
-        return [f"this run began with {then} and goes on with {here}, so it is no longer exact"]
+        return [f"this run was started with {then} and is resumed with {here}, so it is no longer exact"]
 
     def changes_of_gpu(self) -> list[str]:
-        """Return a line if the GPU, CUDA or cuDNN is another one; only for a run that uses a GPU."""
+        """Return a warning if the GPU, CUDA or cuDNN has changed, for a run that uses a GPU."""
         machine, now = self.known.get("machine"), gpu() or {}
         before = machine.get("gpu") if isinstance(machine, dict) else None
         if not isinstance(before, dict) or before == now:
             return []
         then, here = (_listed(found, sorted({*before, *now})) for found in (before, now))
-        return [f"this run began on another GPU ({then}) than it goes on with ({here}), so it is no longer exact"]
+        return [
+            f"this run was started on another GPU ({then}) than it is resumed on ({here}), so it is no longer exact"
+        ]
 
-    def note_resumption(self, step: int, threads: int, package: str, not_exact: list[str]) -> None:
-        """Write down that this process took the run up at `step`, and why that was not exact, if it was not."""
+    def write_resumption(self, step: int, threads: int, package: str, not_exact: list[str]) -> None:
+        """Write that this process resumes the run at `step`, and why that is not exact, if it is not."""
         before = self.known.get("resumed")
         entry = {"step": step, "not_exact": not_exact, **provenance(threads, package)}
         resumed = [*(before if isinstance(before, list) else []), entry]
         exact = self.known.get("exact", True) and not not_exact
-        write_json_atomically(self.folder.provenance, self.known | {"exact": exact, "resumed": resumed})
+        write_json_atomically(self.directory.provenance, self.known | {"exact": exact, "resumed": resumed})
 
 
 def provenance(threads: int, package: str) -> dict[str, Any]:
@@ -164,12 +166,12 @@ def _new_id() -> str:
 
 
 def versions(package: str) -> dict[str, str | None]:
-    """Return the versions of what a run may use, `package` among it; None for what is not installed."""
+    """Return the versions of the packages that a run may use, and of `package`; None where it is not installed."""
     return {name: _version(name) for name in (*PACKAGES, package)}
 
 
 def gpu() -> dict[str, Any] | None:
-    """Return the GPUs of this machine and what computes on them; None where there is none."""
+    """Return the GPUs of this machine and the versions of CUDA and cuDNN; None where there is no GPU."""
     import torch
 
     if not torch.cuda.is_available():
@@ -180,7 +182,7 @@ def gpu() -> dict[str, Any] | None:
 
 
 def _listed(found: dict[str, Any], names: Sequence[str]) -> str:
-    """Return some of what was found, in a line."""
+    """Return some of the values that were found, in a line."""
     return ", ".join(f"{name} {printable(str(found.get(name)))[:100]}" for name in names)
 
 
@@ -191,21 +193,21 @@ def _version(package: str) -> str | None:
         return None
 
 
-def source_of(folder: Path) -> dict[str, Any]:
+def source_of(directory: Path) -> dict[str, Any]:
     """Return commit and uncommitted changes, where the package runs from a git checkout that holds it."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None or not _git(folder, "ls-files", "."):
+    commit = _git(directory, "rev-parse", "HEAD")
+    if commit is None or not _git(directory, "ls-files", "."):
         return {"commit": None, "dirty": None, "changed": None, "diff": None}
-    changed = (_git(folder, "status", "--porcelain", "--", ".") or "").splitlines()
-    diff = _git(folder, "diff", "HEAD", "--", ".") or ""
+    changed = (_git(directory, "status", "--porcelain", "--", ".") or "").splitlines()
+    diff = _git(directory, "diff", "HEAD", "--", ".") or ""
     shown = diff if len(diff) <= MAX_DIFF_CHARACTERS else diff[:MAX_DIFF_CHARACTERS] + "\n... (cut)\n"
     return {"commit": commit.strip(), "dirty": bool(changed), "changed": changed, "diff": shown.replace("\0", "")}
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
+def _git(directory: Path, *arguments: str) -> str | None:
     try:
         result = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
+            ["git", "-C", str(directory), *arguments],
             capture_output=True,
             encoding="utf-8",
             errors="replace",
@@ -218,9 +220,9 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def arithmetic() -> dict[str, Any]:
-    """Return which instructions the libraries of this process use: with wider ones sums have other last bits.
+    """Return the instruction sets of this process's libraries: wider ones give sums other last bits.
 
-    PyTorch's matrix products do not tell theirs, only what they were asked to keep to.
+    Of PyTorch's matrix products only the limits are known.
     """
     import torch
     from threadpoolctl import threadpool_info
@@ -228,7 +230,7 @@ def arithmetic() -> dict[str, Any]:
     libraries = [library for library in threadpool_info() if library.get("architecture")]
     ours = [library for library in libraries if Path(library["filepath"]).parent.name in ("numpy.libs", "scipy.libs")]
     blas = {library["architecture"] for library in ours or libraries}  # other packages may have loaded theirs
-    asked = {name: os.environ[name] for name in KEEP_PYTORCH_TO if name in os.environ}
+    asked = {name: os.environ[name] for name in PYTORCH_LIMITS if name in os.environ}
     return {
         "blas": sorted({SAME_KERNELS.get(name, name) for name in blas}),
         "numpy": _numpy_instructions(),
@@ -237,8 +239,8 @@ def arithmetic() -> dict[str, Any]:
 
 
 def _numpy_instructions() -> list[str]:
-    """Return those that NumPy uses for functions which it has in several forms."""
-    introspect = getattr(np.lib, "introspect", None)  # not in the oldest NumPy that will do
+    """Return the instruction sets that NumPy uses where it has several."""
+    introspect = getattr(np.lib, "introspect", None)  # missing in the oldest NumPy supported
     if introspect is None:
         return []
     found = introspect.opt_func_info(func_name="^(exp|log|log1p)$", signature="float32")

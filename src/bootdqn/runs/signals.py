@@ -1,6 +1,6 @@
-"""Stopping on request: a signal asks, the same one again insists.
+"""Stopping on signals: the first asks to stop, the same one again ends the process at once.
 
-SIGHUP, which comes when a terminal or an ssh session is lost, asks only: the shell and the kernel each send one.
+SIGHUP, sent when a terminal or an ssh session is lost, only asks: the shell and the kernel each send one.
 """
 
 import errno
@@ -16,7 +16,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class RepeatedSignalError(KeyboardInterrupt):
-    """The same signal came a second time: leave at once."""
+    """The same signal came a second time: stop at once."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__()
@@ -24,14 +24,14 @@ class RepeatedSignalError(KeyboardInterrupt):
 
 
 class StopRequest:
-    """Whether the process was asked to stop, and by which signal; it is itself the handler of the signals."""
+    """Whether the process was asked to stop, and by which signal; it is the signals' handler."""
 
     signal_number: int | None = None
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         """Note a signal; the same one a second time raises a RepeatedSignalError, unless it is SIGHUP."""
         if number == signal.SIGHUP:
-            _leave_terminal_that_is_gone()
+            _detach_lost_terminal()
         elif self.signal_number == number:
             raise RepeatedSignalError(number)
         self.signal_number = self.signal_number or number
@@ -47,9 +47,9 @@ class StopRequest:
 
 
 def handled_signals() -> list[signal.Signals]:
-    """Return the signals that ask to stop; SIGHUP is none where it is ignored, as `nohup` wants."""
-    deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [number for number in STOP_SIGNALS if not (deaf and number == signal.SIGHUP)]
+    """Return the signals that ask to stop; not SIGHUP where it is ignored, as with `nohup`."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in STOP_SIGNALS if not (ignored and number == signal.SIGHUP)]
 
 
 @contextmanager
@@ -57,8 +57,8 @@ def stop_on_signal() -> Iterator[StopRequest]:
     """Note the signals to stop instead of dying of them; a repeated one raises a RepeatedSignalError at once.
 
     One of each is one request: Ctrl-C in a terminal reaches a worker directly, and then again as its parent's SIGTERM.
-    Within another `stop_on_signal` the request is that one's, so what was asked before counts, and no signal falls
-    between the two. Outside of the main thread, where Python handles no signals, no request ever comes.
+    A nested `stop_on_signal` shares the outer request, so that no signal is missed between the two. Outside of the main
+    thread, where Python handles no signals, no request ever comes.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -76,8 +76,8 @@ def stop_on_signal() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-def _leave_terminal_that_is_gone() -> None:
-    """Let what is still said go nowhere if the terminal was lost: to write to it would raise before a run is saved."""
+def _detach_lost_terminal() -> None:
+    """Redirect output to /dev/null if the terminal was lost: writing to it would raise before a run is saved."""
     for stream in (1, 2):
         try:
             termios.tcgetattr(stream)

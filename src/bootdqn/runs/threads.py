@@ -1,4 +1,4 @@
-"""Threads, floating-point modes and memory of a process that trains."""
+"""Threads, floating-point modes and memory allocation of a process that trains."""
 
 import ctypes
 import sys
@@ -11,8 +11,8 @@ _OMP_PAUSE_SOFT = 1
 
 
 @contextmanager
-def plain_floats_on_cuda() -> Iterator[None]:
-    """Let a GPU multiply and convolve in whole single precision, and the same way each time."""
+def full_precision_on_cuda() -> Iterator[None]:
+    """Let a GPU multiply and convolve in full single precision and deterministically."""
     from torch.backends import cuda, cudnn
 
     wanted = (
@@ -33,7 +33,7 @@ def plain_floats_on_cuda() -> Iterator[None]:
 
 @contextmanager
 def pinned_threads(threads: int) -> Iterator[None]:
-    """Hold PyTorch and BLAS to `threads` threads and to plain floats, and flush numbers too small to be normal to zero.
+    """Limit PyTorch and BLAS to `threads` threads and full precision, and flush denormal numbers to zero.
 
     Adam's moments of a weight without gradient decay into such numbers, on which many processors are slow.
     """
@@ -46,7 +46,7 @@ def pinned_threads(threads: int) -> Iterator[None]:
     _flush_denormals(on=True)
     keep_freed_memory()
     try:
-        with threadpool_limits(limits=threads), plain_floats_on_cuda():  # type: ignore[no-untyped-call]
+        with threadpool_limits(limits=threads), full_precision_on_cuda():  # type: ignore[no-untyped-call]
             yield
     finally:
         _flush_denormals(on=flushed)
@@ -54,24 +54,24 @@ def pinned_threads(threads: int) -> Iterator[None]:
 
 
 def _flushes_denormals() -> bool:
-    """Return whether this thread flushes numbers too small to be normal to zero."""
+    """Return whether this thread flushes denormal numbers to zero."""
     return sys.float_info.min / 2 == 0
 
 
 def _flush_denormals(*, on: bool) -> None:
-    """Set the mode of this thread and of OpenMP's: those are given up, and new ones have the mode of who needs them."""
+    """Set the mode of this thread and of OpenMP's: those are released, and new ones inherit the mode."""
     import torch
     from threadpoolctl import ThreadpoolController
 
     torch.set_flush_denormal(on)
     for library in ThreadpoolController().select(user_api="openmp").lib_controllers:  # type: ignore[no-untyped-call]
-        give_up = getattr(library.dynlib, "omp_pause_resource_all", None)  # since OpenMP 5.0
-        if give_up is not None:
-            give_up(_OMP_PAUSE_SOFT)
+        release = getattr(library.dynlib, "omp_pause_resource_all", None)  # since OpenMP 5.0
+        if release is not None:
+            release(_OMP_PAUSE_SOFT)
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep large buffers that are freed instead of giving them back to the kernel, where it can.
+    """Let glibc keep large freed buffers instead of returning them to the kernel.
 
     Every update of a large ensemble allocates its gradients anew. By default glibc returns such buffers at once, and
     the kernel hands them out again a page at a time, zeroed: a third of the time of an update on Atari.

@@ -1,4 +1,4 @@
-"""The weights of the online networks in a file, and a run loaded from its directory."""
+"""Files of weights, and runs loaded from their directories for evaluation and inspection."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,11 @@ from bootdqn.runs.cleanup import remove_leftovers
 from bootdqn.runs.directory import RunDirectory, find_runs, find_weights
 
 HEADER_BYTES = 2**24
-"""The most that the names and shapes of a file of weights take."""
+"""The most that the names and shapes in a file of weights take."""
+MOST_NAMED = 4
+"""Run directories that a message names."""
+MOST_DIRECTORIES = 10_000
+"""Directories that are searched for them: the root of a disk has many."""
 
 
 def save_weights(path: Path, ensemble: Ensemble, step: int) -> None:
@@ -37,10 +41,10 @@ def save_weights(path: Path, ensemble: Ensemble, step: int) -> None:
 
 
 def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[Ensemble, int]:
-    """Return the ensemble of `config` with the parameters in `path`, and the step they were saved after.
+    """Return the ensemble of `config` with the weights in `path`, and the step they were saved after.
 
     Raises:
-        UsageError: There is no such file, or it does not hold this ensemble, or parameters that are not finite.
+        UsageError: There is no such file, or it holds another ensemble, or weights that are not finite.
     """
     ensemble = make_ensemble(config.network, spec, random_stream(0, "replaced at once"))
     expected = {name: value.numpy() for name, value in ensemble.state_dict().items()}
@@ -62,25 +66,17 @@ def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[
         raise DamagedFileError(f"{path} does not hold the networks of this run: {error}") from error
     for name, array in arrays.items():
         if not np.isfinite(array).all():
-            raise DamagedFileError(
-                f"{path} has weights that are not finite, in {name}: no action can be chosen by them"
-            )
+            raise DamagedFileError(f"{path} has weights that are not finite, in {name}")
     ensemble.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
     return ensemble, step
 
 
-MOST_NAMED = 4
-"""Run directories that a message names."""
-MOST_DIRECTORIES = 10_000
-"""Directories that are searched for them: somebody may have named the root of a disk."""
-
-
 class LoadedRun(NamedTuple):
-    """A run to be played and looked at."""
+    """A run loaded for evaluation or inspection."""
 
     config: TrainConfig[Any]
     environment: Environment
-    """As evaluations have it."""
+    """As in evaluations."""
     spec: EnvSpec
     ensemble: Ensemble
     step: int
@@ -90,7 +86,7 @@ class LoadedRun(NamedTuple):
         """Return Q-values (B, K, A) of observations (B, ...) of the type in `spec`.
 
         Raises:
-            TrainingError: Some are not finite, as of weights that are too large to choose an action by.
+            TrainingError: Some are not finite, because the weights are too large.
         """
         with torch.inference_mode():
             q: Array = self.ensemble(torch.from_numpy(np.ascontiguousarray(observations))).numpy()
@@ -99,7 +95,7 @@ class LoadedRun(NamedTuple):
         return q
 
     def with_weights(self, weights: Path) -> "LoadedRun":
-        """Return the same run, its environment shared, with the networks in another of its files."""
+        """Return the same run with other weights; both share the environment."""
         ensemble, step = load_ensemble(weights, self.config, self.spec)
         return self._replace(ensemble=ensemble, step=step)
 
@@ -109,7 +105,7 @@ def open_run(path: Path, weights: str | Path | int | None = None, *, render_mode
 
     Raises:
         UsageError: There is no such run, or no such weights of it.
-        CannotBeShownError: The environment has no such render mode.
+        RenderModeError: The environment has no such render mode.
     """
     config = read_run_config(path)
     remove_leftovers(RunDirectory(path))
@@ -120,24 +116,24 @@ def open_run(path: Path, weights: str | Path | int | None = None, *, render_mode
 
 
 def read_run_config(path: Path) -> TrainConfig[Any]:
-    """Return the configuration of the run in folder `path`; a UsageError if there is none."""
-    folder = RunDirectory(path)
-    if not is_present(folder.config):
+    """Return the configuration of the run in directory `path`; a UsageError if there is none."""
+    directory = RunDirectory(path)
+    if not is_present(directory.config):
         raise UsageError(_no_run(path))
     try:
-        return from_flat(folder.read_config())
+        return from_flat(directory.read_config())
     except ValueError as error:
-        raise UsageError(f"{folder.config}: {error}") from error
+        raise UsageError(f"{directory.config}: {error}") from error
 
 
 def _no_run(path: Path) -> str:
-    """Say that `path` is no run directory, and name those that are in it or are called almost the same."""
+    """Return the message that `path` is not a run directory; it names those in it, or one with a similar name."""
     if not is_present(path):
         near = [printable(str(one)) for one in sorted(path.parent.glob("*")) if is_present(RunDirectory(one).config)]
         return f"{path} does not exist{did_you_mean(str(path), near)}"
-    told = f"{path} is not a run directory: it has no config.json"
+    message = f"{path} is not a run directory: it has no config.json"
     below = [printable(str(run.path)) for run in find_runs(path, MOST_DIRECTORIES)] if path.is_dir() else []
     if not below:
-        return told
+        return message
     more = f" and {len(below) - MOST_NAMED} more" if len(below) > MOST_NAMED else ""
-    return f"{told}; choose one of those in it: {', '.join(below[:MOST_NAMED])}{more}"
+    return f"{message}; choose one of those in it: {', '.join(below[:MOST_NAMED])}{more}"

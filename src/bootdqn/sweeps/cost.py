@@ -13,18 +13,17 @@ import numpy as np
 from rich.table import Table
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import format_count
+from bootdqn.common.text import format_bytes, format_count
 from bootdqn.config.envs import EnvConfig
 from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import for_evaluation, make_environment
-from bootdqn.runs.resources import available_cores, available_memory
+from bootdqn.runs.resources import ResourceEstimate, available_cores, available_memory, check_environments_fit
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.sweeps.executor import split_done
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.display import duration
 from bootdqn.training.evaluation import evaluate
 from bootdqn.training.loop import Components, make_components, train
-from bootdqn.training.memory_estimate import Estimate, check_environments_fit, estimate, gigabytes
 
 PROBE_SECONDS = 4.0
 """Time to probe all kinds of run of a sweep together."""
@@ -39,7 +38,7 @@ class Cost(NamedTuple):
 
     steps: int
     seconds: float
-    needed: Estimate
+    needed: ResourceEstimate
 
 
 def max_evaluation_steps(config: TrainConfig[EnvConfig]) -> int:
@@ -93,7 +92,7 @@ def memory_needed(runs: list[PlannedRun]) -> list[int]:
         if kind not in known:
             try:
                 check_environments_fit(config.run.num_envs)
-                known[kind] = estimate(make_components(config)).memory
+                known[kind] = make_components(config).estimate_resources().memory
             except Exception:  # the run itself will report it
                 known[kind] = 0
     return [known[_kind(config)] for config in configs]
@@ -113,7 +112,7 @@ class _Probe(NamedTuple):
     evaluation_speed: float
     training_speed: float
     """After the first update."""
-    needed: Estimate
+    needed: ResourceEstimate
 
 
 def _probe(config: TrainConfig[Any], probe_seconds: float) -> _Probe:
@@ -121,7 +120,7 @@ def _probe(config: TrainConfig[Any], probe_seconds: float) -> _Probe:
     check_environments_fit(config.run.num_envs)
     with pinned_threads(config.run.threads):
         components = make_components(config)
-        needed = estimate(components)
+        needed = components.estimate_resources()
         evaluation_speed = _evaluation_speed(config, components, probe_seconds / 4)
         steps = train(config, components)
         next(result for result in steps if result.updates)
@@ -189,7 +188,9 @@ def runs_at_a_time(
     if needed <= available:
         return at_a_time
     fitting = sum(total <= available for total in itertools.accumulate(sizes))
-    lack = f"{at_a_time} runs at a time need {gigabytes(needed)} of memory, and {gigabytes(available)} are available"
+    lack = (
+        f"{at_a_time} runs at a time need {format_bytes(needed)} of memory, and {format_bytes(available)} are available"
+    )
     if workers is not None:
         raise UsageError(f"{lack}; choose --workers {fitting}")
     log(f"{lack}; running {fitting} at a time")
@@ -264,7 +265,7 @@ def _table(runs: list[PlannedRun], measured: dict[PurePosixPath, Cost], done: se
             continue
         run, cost = max(found, key=lambda one: one[1].seconds)
         length = cost.steps * (run.config.env.frames_per_step if in_frames else 1)
-        memory, disk = gigabytes(cost.needed.memory), gigabytes(cost.needed.disk)
+        memory, disk = format_bytes(cost.needed.memory), format_bytes(cost.needed.disk)
         table.add_row(settings, seeds, f"{length:,}", duration(cost.seconds), memory, disk)
     return table
 
@@ -282,8 +283,8 @@ def _total(
     seconds = _finishing_time([cost.seconds for cost in found], at_a_time)
     disk = _largest_together((cost.needed.disk for cost in found), len(found) if keeps_checkpoints else at_a_time)
     lines.append(
-        f"at most {duration(seconds)} with {at_a_time} at a time, {gigabytes(_largest_together(memory, at_a_time))} of "
-        f"memory and {gigabytes(disk)} of disk for "
+        f"at most {duration(seconds)} with {at_a_time} at a time, {format_bytes(_largest_together(memory, at_a_time))} "
+        f"of memory and {format_bytes(disk)} of disk for "
         f"{'all runs, which keep their checkpoints' if keeps_checkpoints else 'the runs in progress'}"
     )
     return "; ".join(lines)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from bootdqn.common.errors import UsageError
 from bootdqn.runs.directory import RunDirectory
+from bootdqn.runs.status import RunState, run_status
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
 
@@ -160,20 +161,16 @@ def split_done(runs: Iterable[PlannedRun], out: Path) -> tuple[list[PlannedRun],
     Raises:
         UsageError: `out` is a file.
     """
-    from bootdqn.training.run import finished_summary
-
     check_is_directory(out)
     remaining, ended = [], []
     for planned in runs:
-        try:
-            summary = finished_summary(RunDirectory(out / planned.name), planned.config)
-        except UsageError as error:
-            ended.append(Ended(planned, None, str(error), Fault.USAGE))
-            continue
-        if summary is None:
-            remaining.append(planned)
+        status = run_status(RunDirectory(out / planned.name), planned.config)
+        if status.problem:
+            ended.append(Ended(planned, None, status.problem, Fault.USAGE))
+        elif status.state is RunState.FINISHED and not status.new_budget:
+            ended.append(Ended(planned, status.summary))
         else:
-            ended.append(Ended(planned, summary))
+            remaining.append(planned)
     return remaining, ended
 
 

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from bootdqn.common.errors import DamagedFileError, UsageError, how_to_install
-from bootdqn.common.text import format_count
+from bootdqn.common.text import format_bytes, format_count
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import LOST_AFTER_SECONDS, Holder, holder_of
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, execute
@@ -117,10 +117,10 @@ class RayBackend:
         too_large: dict[str, list[PlannedRun]] = {}
         for planned in self._request.memory:
             if not any(self._fits(planned, node) for node in self._nodes):
-                from bootdqn.training.memory_estimate import gigabytes  # imports PyTorch, which is seldom needed here
-
                 needed = self._needed(planned)
-                text = f"{needed['CPU']} CPUs, {gigabytes(int(needed['memory']))} of memory and {needed['GPU']:g} GPUs"
+                text = (
+                    f"{needed['CPU']} CPUs, {format_bytes(int(needed['memory']))} of memory and {needed['GPU']:g} GPUs"
+                )
                 too_large.setdefault(text, []).append(planned)
         for text, (first, *others) in too_large.items():
             who = f"it and {format_count(len(others), 'other')} wait" if others else "it waits"

@@ -16,6 +16,7 @@ from bootdqn.common.specs import Array, DiscreteSpec, EnvSpec, ObservationSpec
 from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import Environment, make_environment, spec_of
 from bootdqn.replay.buffer import ReplayBuffer
+from bootdqn.runs.resources import ResourceEstimate, estimate_resources
 
 
 def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -> Array:
@@ -137,6 +138,10 @@ class Components:
     replay: ReplayBuffer
     streams: RandomStreams
     loop: LoopState
+
+    def estimate_resources(self) -> ResourceEstimate:
+        """Return the memory and disk that the run needs when its replay buffer is full."""
+        return estimate_resources(self.learner.online, self.replay, len(self.environments))
 
 
 def make_components(config: TrainConfig[Any]) -> Components:

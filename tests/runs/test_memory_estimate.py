@@ -1,33 +1,34 @@
-"""What a run needs is told, and what cannot fit is refused before the first step."""
+"""The memory and disk that a run needs: a run that does not fit is refused before its first step."""
 
 from pathlib import PurePosixPath
 
 import pytest
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.text import format_bytes
 from bootdqn.config.train import from_flat, resolve
+from bootdqn.runs import resources as module
+from bootdqn.runs.resources import ResourceEstimate, check_memory_and_disk
 from bootdqn.sweeps.cost import costs, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun
-from bootdqn.training import memory_estimate as module
 from bootdqn.training.loop import make_components
-from bootdqn.training.memory_estimate import Estimate, check_memory_and_disk, estimate, gigabytes
 from bootdqn.training.run import run
 
 ATARI = {"environment": "atari", "game": "Pong", "num_heads": 2, "hidden_sizes": [16]}
 
 
-def components(**settings):
-    return make_components(resolve(from_flat(ATARI | settings)))
+def estimate(**settings):
+    return make_components(resolve(from_flat(ATARI | settings))).estimate_resources()
 
 
 def test_a_million_frames_are_about_a_gigabyte():
-    needed = estimate(components(replay_capacity=1_000_000))
+    needed = estimate(replay_capacity=1_000_000)
     assert 0.9e9 < needed.replay < 1.3e9
     assert needed.memory > needed.replay + needed.networks
 
 
 def test_more_heads_need_more_room():
-    few, many = estimate(components(replay_capacity=60_000)), estimate(components(replay_capacity=60_000, num_heads=20))
+    few, many = estimate(replay_capacity=60_000), estimate(replay_capacity=60_000, num_heads=20)
     assert many.networks > 5 * few.networks
     assert many.replay - few.replay == (20 - 2) * 60_001
 
@@ -53,7 +54,7 @@ def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path, m
 
 def test_a_full_disk_is_noticed_beforehand(tmp_path, monkeypatch):
     free_bytes(monkeypatch, 1000)
-    with pytest.raises(UsageError, match="choose another folder"):
+    with pytest.raises(UsageError, match="choose another run directory"):
         run(from_flat({"environment": "deep-sea"}), tmp_path / "run")
 
 
@@ -73,20 +74,20 @@ def test_what_a_run_has_saved_already_is_room_for_it(tmp_path, monkeypatch):
     for name, size in sizes.items():
         (tmp_path / name).write_bytes(bytes(size))
     free_bytes(monkeypatch, 1000)
-    check_memory_and_disk(Estimate(0, 0, 0, 1750), tmp_path)
-    with pytest.raises(UsageError, match="choose another folder"):
-        check_memory_and_disk(Estimate(0, 0, 0, 1751), tmp_path)
-    with pytest.raises(UsageError, match="choose another folder"):
-        check_memory_and_disk(Estimate(0, 0, 0, 1001), tmp_path / "elsewhere")
+    check_memory_and_disk(ResourceEstimate(0, 0, 0, 1750), tmp_path)
+    with pytest.raises(UsageError, match="choose another run directory"):
+        check_memory_and_disk(ResourceEstimate(0, 0, 0, 1751), tmp_path)
+    with pytest.raises(UsageError, match="choose another run directory"):
+        check_memory_and_disk(ResourceEstimate(0, 0, 0, 1001), tmp_path / "elsewhere")
 
 
 def test_sizes_are_written_for_people():
     sizes = (3 * 2**30, 5 * 2**20, 200 * 2**10, 0)
-    assert [gigabytes(size) for size in sizes] == ["3.0 GiB", "5 MiB", "200 KiB", "0 MiB"]
+    assert [format_bytes(size) for size in sizes] == ["3.0 GiB", "5 MiB", "200 KiB", "0 MiB"]
 
 
 def test_the_parts_of_the_memory_that_are_told_add_up_to_all_of_it():
-    needed = Estimate(replay=3 * 2**20, networks=5 * 2**20, memory=640 * 2**20, disk=54 * 2**20)
+    needed = ResourceEstimate(replay=3 * 2**20, networks=5 * 2**20, memory=640 * 2**20, disk=54 * 2**20)
     assert str(needed) == (
         "640 MiB of memory (libraries and environment 632 MiB, networks 5 MiB, replay 3 MiB) and 54 MiB of disk"
     )
