@@ -5,7 +5,7 @@ import pytest
 from bootdqn.config.train import default_settings, from_flat, resolve, to_flat
 from bootdqn.config.variants import (
     NOT_PART_OF_VARIANT,
-    OF_THE_TASK,
+    TASK_SETTINGS,
     Variant,
     family,
     label,
@@ -38,14 +38,14 @@ def test_every_setting_makes_a_variant_but_those_that_say_nothing_of_the_algorit
         if variant_of(DEFAULTS[kind] | {name: another(value)}, DEFAULTS[kind])
         != variant_of(DEFAULTS[kind], DEFAULTS[kind])
     }
-    assert told_apart == {*DEFAULTS[kind], "strategy"} - (NOT_PART_OF_VARIANT - {"strategy"}) - OF_THE_TASK[kind]
+    assert told_apart == {*DEFAULTS[kind], "strategy"} - (NOT_PART_OF_VARIANT - {"strategy"}) - TASK_SETTINGS[kind]
 
 
 def test_what_runs_of_one_algorithm_may_differ_in_is_written_down():
     assert sorted(NOT_PART_OF_VARIANT) == [
         "device", "engine", "environment", "log_every", "seed", "snapshot_every", "strategy", "threads",
     ]  # fmt: skip
-    assert OF_THE_TASK["atari"] == {"game", "total_frames"}
+    assert TASK_SETTINGS["atari"] == {"game", "total_frames"}
 
 
 @pytest.mark.parametrize("size", [5, 20])
