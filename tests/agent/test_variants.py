@@ -136,8 +136,8 @@ def test_bf16_takes_its_prior_along_and_keeps_it_out_of_the_optimiser():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"target_rate": 0.0}, "--target-rate must be above 0 and at most 1"),
-        ({"target_rate": 1.1}, "--target-rate must be above 0 and at most 1"),
+        ({"target_rate": 0.0}, "--target-rate must be positive and at most 1"),
+        ({"target_rate": 1.1}, "--target-rate must be positive and at most 1"),
         ({"target_rate": float("nan")}, "--target-rate must be finite"),
         ({"target_rate": 0.5, "precision": "bf16"}, "--target-rate below 1 needs --precision fp32"),
     ],

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,8 +57,8 @@ class Example:
         ("batch_size", None, "--batch-size must be a whole number, got None"),
         ("steps", 0, "--steps must be at least 1, got 0"),
         ("steps", "lgo", "--steps must be a whole number or log or None, got 'lgo'"),
-        ("rate", 0, "--rate must be above 0 and below 2, got 0"),
-        ("rate", 2.0, "--rate must be above 0 and below 2, got 2.0"),
+        ("rate", 0, "--rate must be positive and below 2, got 0"),
+        ("rate", 2.0, "--rate must be positive and below 2, got 2.0"),
         ("rate", math.nan, "--rate must be finite, got nan"),
         ("rate", 10**400, "--rate must be a number, got 10"),
         ("rate", "1", "--rate must be a number, got '1'"),
@@ -90,6 +91,8 @@ def test_a_value_that_a_field_does_not_take_is_named_with_its_flag(name, value, 
         ("rate", 1, 1.0),
         ("minutes", 0, 0.0),
         ("sizes", [9, 1], (9, 1)),
+        ("sizes", (np.int64(9),), (9,)),
+        ("rate", np.float32(0.5), 0.5),
         ("sizes", (), ()),
     ],
 )
@@ -100,7 +103,7 @@ def test_a_value_that_a_field_takes_has_the_type_of_the_field(name, value, taken
 
 def test_a_strategy_names_its_parameters_as_in_python():
     with pytest.raises(ValueError, match=r"^batch_size must be at least 1"):
-        check_fields(_unchecked(batch_size=0), prefix="")
+        check_fields(_unchecked(batch_size=0), as_flags=False)
 
 
 def _unchecked(**values):
@@ -108,6 +111,17 @@ def _unchecked(**values):
     for name, value in (vars(Example()) | values).items():
         object.__setattr__(example, name, value)
     return example
+
+
+def test_a_range_is_described_by_its_bounds():
+    ranges = (Range(gt=0), Range(gt=0.5, lt=2), Range(ge=-1, lt=0), Range(le=3), Range(ge=1e-37, le=1e38))
+    assert list(map(str, ranges)) == [
+        "positive",
+        "above 0.5 and below 2",
+        "at least -1 and below 0",
+        "at most 3",
+        "between 1e-37 and 1e+38",
+    ]
 
 
 BOUNDS = st.integers(-3, 3) | st.floats(-3, 3)

@@ -14,8 +14,8 @@ WRONG = [
     (LearnerConfig, {"learning_starts": 0}, "--learning-starts must be at least 1, got 0"),
     (LearnerConfig, {"update_every": -2}, "--update-every must be at least 1, got -2"),
     (LearnerConfig, {"target_every": 0}, "--target-every must be at least 1, got 0"),
-    (LearnerConfig, {"learning_rate": 0.0}, "--learning-rate must be above 0 and below 1e+35, got 0.0"),
-    (LearnerConfig, {"learning_rate": -1e-3}, "--learning-rate must be above 0 and below 1e+35, got -0.001"),
+    (LearnerConfig, {"learning_rate": 0.0}, "--learning-rate must be positive and below 1e+35, got 0.0"),
+    (LearnerConfig, {"learning_rate": -1e-3}, "--learning-rate must be positive and below 1e+35, got -0.001"),
     (LearnerConfig, {"learning_rate": math.inf}, "--learning-rate must be finite, got inf"),
     (LearnerConfig, {"learning_rate": math.nan}, "--learning-rate must be finite, got nan"),
     (LearnerConfig, {"discount": -0.1}, "--discount must be between 0 and 1, got -0.1"),
@@ -25,8 +25,8 @@ WRONG = [
     (NetworkConfig, {"hidden_sizes": ()}, "--hidden-sizes must be one or more widths, got none"),
     (NetworkConfig, {"hidden_sizes": (5, 0)}, "--hidden-sizes must be between 1 and 1000000, got 0"),
     (ReplayConfig, {"replay_capacity": 0}, "--replay-capacity must be between 1 and 1000000000, got 0"),
-    (ReplayConfig, {"mask_probability": 0.0}, "--mask-probability must be above 0 and at most 1, got 0.0"),
-    (ReplayConfig, {"mask_probability": 1.5}, "--mask-probability must be above 0 and at most 1, got 1.5"),
+    (ReplayConfig, {"mask_probability": 0.0}, "--mask-probability must be positive and at most 1, got 0.0"),
+    (ReplayConfig, {"mask_probability": 1.5}, "--mask-probability must be positive and at most 1, got 1.5"),
     (ReplayConfig, {"mask_probability": math.nan}, "--mask-probability must be finite, got nan"),
 ]
 RIGHT = [

@@ -82,7 +82,7 @@ def test_a_strategy_is_written_in_one_way():
         ({"environment": "deep-sea", "hidden_sizes": 50}, "--hidden-sizes must be a list, got 50"),
         ({"environment": "deep-sea", "hidden_sizes": []}, "--hidden-sizes must be one or more"),
         ({"environment": "deep-sea", "learning_rate": float("inf")}, "--learning-rate must be finite, got inf"),
-        ({"environment": "deep-sea", "mask_probability": 0}, "--mask-probability must be above 0 and at most 1"),
+        ({"environment": "deep-sea", "mask_probability": 0}, "--mask-probability must be positive and at most 1"),
         ({"environment": "deep-sea", "seed": -1}, "--seed must be between 0 and 4294967295"),
         ({"environment": "deep-sea", "device": "tpu"}, "--device must be cpu, cuda"),
         ({"environment": "deep-sea", "num_envs": 9, "replay_capacity": 17}, "--replay-capacity must be at least 18"),

@@ -73,5 +73,5 @@ def test_a_draw_without_a_generator_is_refused_with_the_way_out():
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0])
 def test_boltzmann_refuses_a_temperature_that_is_not_positive(temperature):
-    with pytest.raises(ValueError, match=f"temperature must be between 1e-37 and 1e38, got {temperature}"):
+    with pytest.raises(ValueError, match=rf"temperature must be between 1e-37 and 1e\+38, got {temperature}"):
         Boltzmann(temperature)

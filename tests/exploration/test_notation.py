@@ -100,7 +100,7 @@ def test_order_defaults_and_notation_are_free(text, strategy):
         ("gain:scale=1e999", "scale must be finite, got inf"),
         ("ids:noise_variance=0", "noise_variance must be positive, got 0.0"),
         ("boltzman", "unknown strategy 'boltzman'; did you mean 'boltzmann'?"),
-        ("boltzmann:temperature=0", "temperature must be between 1e-37 and 1e38, got 0.0"),
+        ("boltzmann:temperature=0", "temperature must be between 1e-37 and 1e+38, got 0.0"),
         ("ids:noise_variance=-2", "noise_variance must be positive, got -2.0"),
     ],
 )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from fractions import Fraction
 from functools import cache
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -46,7 +47,7 @@ class Range:
 
     Example:
         >>> str(Range(ge=1)), str(Range(ge=0, le=1)), str(Range(gt=0, le=1)), str(Range())
-        ('at least 1', 'between 0 and 1', 'above 0 and at most 1', 'finite')
+        ('at least 1', 'between 0 and 1', 'positive and at most 1', 'finite')
     """
 
     ge: float = -math.inf
@@ -62,7 +63,8 @@ class Range:
         if math.isfinite(self.ge) and math.isfinite(self.le):
             return f"between {self.ge} and {self.le}"
         bounds = (("at least", self.ge), ("above", self.gt), ("at most", self.le), ("below", self.lt))
-        return " and ".join(f"{words} {bound}" for words, bound in bounds if math.isfinite(bound)) or "finite"
+        words = [f"{word} {bound}" for word, bound in bounds if math.isfinite(bound)]
+        return " and ".join("positive" if one == "above 0" else one for one in words) or "finite"
 
 
 @dataclass(frozen=True)
@@ -87,25 +89,26 @@ NonNegativeInt = Annotated[int, Range(ge=0)]
 Probability = Annotated[float, Range(ge=0, le=1)]
 
 _KIND_NAMES = {int: "a whole number", float: "a number", str: "a text", Path: "a path", type(None): "None"}
+_NUMBERS = {int: Integral, float: Real}
 _MULTIPLES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 _WHOLE_NUMBER = re.compile(r"(?P<number>[+-]?\d[\d_]*(\.\d+)?(e\+?\d{1,2})?)(?P<multiple>[kMG]?)", re.ASCII)
 
 
-def check_fields(instance: Any, prefix: str = "--") -> None:
-    """Check every field of a dataclass against its type; whole numbers become floats and lists tuples, where due.
+def check_fields(instance: Any, *, as_flags: bool = True) -> None:
+    """Check every field of a dataclass against its type; NumPy's numbers, ints for floats and lists are converted.
 
     To be called in `__post_init__`. Fields that are dataclasses themselves are left to their own.
 
     Args:
         instance: The dataclass, frozen or not.
-        prefix: Written before the names of fields in messages; "" leaves the names as they are in Python.
+        as_flags: Whether messages name a field as its flag, `--batch-size`, or as it is in Python, `batch_size`.
 
     Raises:
         ValueError: A field does not take its value: `--batch-size must be at least 1, got 0`.
     """
     for name, flag, kind in _fields_of(instance.__class__):
         value = getattr(instance, name)
-        checked = check_value(flag.name_for(name) if prefix else name, kind, value)
+        checked = check_value(flag.name_for(name) if as_flags else name, kind, value)
         if checked is not value:
             object.__setattr__(instance, name, checked)
 
@@ -222,9 +225,9 @@ def _arms(kind: Any) -> Iterator[tuple[Any, tuple[Constraint, ...]]]:
 
 
 def _as_type(kind: Any, value: Any) -> Any:
-    """Return `value` as a `kind`, where Python, JSON and TOML can hold one; a TypeError otherwise."""
-    if kind is float and type(value) is int:
-        return float(value)
+    """Return `value` as a `kind`; a TypeError where it is none. Numbers may be NumPy's, and booleans are no numbers."""
+    if kind in _NUMBERS and type(value) is not bool and isinstance(value, _NUMBERS[kind]):
+        return kind(value)
     if get_origin(kind) is Literal:
         matches = isinstance(value, str) and value in get_args(kind)
     else:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from bootdqn.common.fields import NonNegativeInt, PositiveInt, Probability, Range, check_fields
 from bootdqn.exploration.registry import format_strategy, parse_strategy_from
-from bootdqn.exploration.strategies import LARGEST_TEMPERATURE, SMALLEST_TEMPERATURE
+from bootdqn.exploration.strategies import Temperature
 
 LossKind = Literal["squared", "huber"]
 Engine = Literal["auto", "fused", "autograd"]
@@ -33,7 +33,7 @@ class ActorConfig:
     """Environment steps over which --epsilon changes linearly."""
     info_bonus: Annotated[float, Range(ge=0)] = 0.0
     """Add to each reward that is learned from this times the information gain of the state (Chen et al. 2017)."""
-    info_temperature: Annotated[float, Range(ge=SMALLEST_TEMPERATURE, le=LARGEST_TEMPERATURE)] = 1.0
+    info_temperature: Temperature = 1.0
     """Temperature of the heads' Boltzmann policies in that information gain."""
 
     def __post_init__(self) -> None:

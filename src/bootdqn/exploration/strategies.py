@@ -5,15 +5,14 @@ A new strategy is one function in `information` (or here), one frozen dataclass 
 """
 
 from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 
+from bootdqn.common.fields import Range, check_fields
 from bootdqn.exploration.arrays import AnyArray, device_of, holds_nan, namespace_of_q
 from bootdqn.exploration.formulas import (
     Reduction,
-    check_noise_variance,
-    check_reduction,
     evoi,
     gain,
     ids,
@@ -21,10 +20,10 @@ from bootdqn.exploration.formulas import (
     of_head,
     ucb,
 )
-from bootdqn.exploration.voting import VoteRule, check_rule, tally, vote
+from bootdqn.exploration.voting import VoteRule, tally, vote
 
-SMALLEST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-37, 1e38
-"""What single precision can divide by."""
+Temperature = Annotated[float, Range(ge=1e-37, le=1e38)]
+"""Single precision can divide by it."""
 
 
 class Strategy(Protocol):
@@ -71,7 +70,7 @@ class Ucb(Strategy):
     """How many standard deviations of optimism; 1 is the paper."""
 
     def __post_init__(self) -> None:
-        _require_finite(scale=self.scale)
+        check_fields(self, as_flags=False)
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:  # noqa: ARG002 - the ensemble acts as one
         """Return `m(a) + scale * s(a)`."""
@@ -87,7 +86,7 @@ class Gain(Strategy):
     """Weight of the gain; 1 is the paper."""
 
     def __post_init__(self) -> None:
-        _require_finite(scale=self.scale)
+        check_fields(self, as_flags=False)
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `q[h, a] + scale * gain[h, a]`."""
@@ -109,8 +108,7 @@ class Evoi(Strategy):
     """Weight of the EVOI; 1 is the paper."""
 
     def __post_init__(self) -> None:
-        check_reduction(self.reduce)
-        _require_finite(scale=self.scale)
+        check_fields(self, as_flags=False)
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `q[h, a] + scale * evoi(a)`."""
@@ -128,12 +126,11 @@ class Ids(Strategy):
     name: ClassVar[str] = "ids"
     regret_scale: float = 0.1
     """Width of the confidence interval in standard deviations (lambda of Nikolov et al.)."""
-    noise_variance: float = 1.0
+    noise_variance: Annotated[float, Range(gt=0)] = 1.0
     """Variance of the return that no data removes (rho squared of Nikolov et al.)."""
 
     def __post_init__(self) -> None:
-        _require_finite(regret_scale=self.regret_scale, noise_variance=self.noise_variance)
-        check_noise_variance(self.noise_variance)
+        check_fields(self, as_flags=False)
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:  # noqa: ARG002 - the ensemble acts as one
         """Return `-D(a)^2 / I(a)`."""
@@ -149,7 +146,7 @@ class Vote(Strategy):
     """How ballots are counted."""
 
     def __post_init__(self) -> None:
-        check_rule(self.rule)
+        check_fields(self, as_flags=False)
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:  # noqa: ARG002 - the ensemble acts as one
         """Return the tally."""
@@ -170,13 +167,11 @@ class Boltzmann(Strategy):
     """BootDQN-Boltzmann: the active head's Q-values, softened: an action drawn from `softmax(q[h] / temperature)`."""
 
     name: ClassVar[str] = "boltzmann"
-    temperature: float = 1.0
+    temperature: Temperature = 1.0
     """How far apart Q-values must be to count as different: a small one is greedy, a large one uniform."""
 
     def __post_init__(self) -> None:
-        _require_finite(temperature=self.temperature)
-        if not SMALLEST_TEMPERATURE <= self.temperature <= LARGEST_TEMPERATURE:
-            raise ValueError(f"temperature must be between 1e-37 and 1e38, got {self.temperature}")
+        check_fields(self, as_flags=False)
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `log softmax(q[h] / temperature)`, the log-probability of every action."""
@@ -226,9 +221,3 @@ def _refuse_nan(strategy: Strategy, scores: AnyArray, xp: Any) -> None:
     if holds_nan(scores, xp):
         causes = "q holds NaN, a state has no legal action, or a head is out of range"
         raise ValueError(f"{strategy.name} cannot rank actions by NaN: {causes}")
-
-
-def _require_finite(**parameters: float) -> None:
-    for name, value in parameters.items():
-        if not np.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value}")
