@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from statistics import mean, median
 
-from bootdqn.config.variants import Variant, label, on_atari
+from bootdqn.config.variants import Variant, atari_algorithm, label
 from bootdqn.report import atari, deep_sea, ensembles, two_paths
 from bootdqn.report.answers import deep_sea_answer
 from bootdqn.report.bsuite_score import score_table
@@ -173,7 +173,7 @@ def learned(study: str) -> str:
             f"{mean(after[-LAST_EPISODES:]):.1f}",
             f"{run.scores[-1]:.1f}",
         )
-        rows.append((run.game, on_atari(run.variant.strategy).label, str(run.num_heads), *scores))
+        rows.append((run.game, atari_algorithm(run.variant.strategy).label, str(run.num_heads), *scores))
     stages = ("random play (episodes)", "before the first update (episodes)", f"last {LAST_EPISODES} episodes")
     return markdown(("game", "algorithm", "K", *stages, "last vote"), rows, text_columns=("game", "algorithm"))
 

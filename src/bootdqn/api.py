@@ -31,23 +31,23 @@ class Trained:
 
 
 def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: bool | None = None) -> dict[str, Any]:
-    """Train one run in the folder `run_dir`, and return its summary.
+    """Train one run in the directory `run_dir`, and return its summary.
 
-    A finished run is left alone and a stopped one goes on, as on the command line; so does one that was stopped, or
+    A finished run is left alone and a stopped one resumes, as on the command line; so does one that was stopped, or
     whose checkpoint was kept, after fewer episodes, frames or steps.
 
     Args:
         settings: `environment` (deep-sea, atari or gym) and what differs from its defaults; the keys of `config.json`.
             The strategy may be an object, numbers may be NumPy's, and `env_options` a mapping.
-        run_dir: The folder, made if it is missing.
+        run_dir: Run directory, created if it does not exist.
         keep_checkpoint: Keep the last checkpoint, from which a larger budget takes the finished run further (None: as
             the run was begun; a new one does not keep it).
 
     Raises:
         ValueError: A setting that does not exist, or a value that it does not take.
-        UsageError: The folder holds another run, or the settings ask for what is not there.
-        TrainingError: The run cannot go on, and its last checkpoint is kept; or what it found could not be written.
-        KeyboardInterrupt: It was asked to stop, by Ctrl-C, SIGTERM or SIGHUP; it is saved, the same call goes on.
+        UsageError: The directory holds another run, or the settings need a device or a package that is missing.
+        TrainingError: The run cannot continue, and its last checkpoint is kept; or its results could not be written.
+        KeyboardInterrupt: It was stopped by Ctrl-C, SIGTERM or SIGHUP, and is saved; the same call resumes it.
 
     Example:
         >>> train({"environment": "deep-sea", "size": 10, "seed": 3}, "runs/first")  # doctest: +SKIP
@@ -57,7 +57,7 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
     from bootdqn.training.run import run
 
     _check_settings(settings, run_dir)
-    config = from_flat(_as_written(settings))
+    config = from_flat(_flat_settings(settings))
     if advice := script_advice(config.actor.strategy_from or ""):
         warnings.warn(advice, stacklevel=2)
     saving = SavingConfig(keep_checkpoint=keep_checkpoint)
@@ -65,7 +65,7 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
     if outcome.summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if outcome.exit_code:
-        raise TrainingError(f"{run_dir} could not be written in full; the same call goes on")
+        raise TrainingError(f"{run_dir} could not be written in full; the same call resumes it")
     return outcome.summary
 
 
@@ -76,18 +76,18 @@ def _check_settings(settings: Any, run_dir: str | Path) -> None:
         raise ValueError(f"settings must be a mapping, as in bootdqn.train({example!r}, {str(run_dir)!r})")
 
 
-def _as_written(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings as `config.json` has them: a strategy and options as text, numbers as Python's own."""
-    written = {key: _as_python(value) for key, value in settings.items()}
-    strategy: Any = written.get("strategy")
-    options = written.get("env_options")
+    flat = {key: _as_python(value) for key, value in settings.items()}
+    strategy: Any = flat.get("strategy")
+    options = flat.get("env_options")
     if type(strategy) in known().values():
-        written["strategy"] = format_strategy(strategy)
+        flat["strategy"] = format_strategy(strategy)
     elif is_dataclass(strategy) and not isinstance(strategy, type):
         raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")
     if isinstance(options, Mapping):
-        written["env_options"] = {name: _as_python(value) for name, value in options.items()}
-    return written
+        flat["env_options"] = {name: _as_python(value) for name, value in options.items()}
+    return flat
 
 
 def _as_python(value: Any) -> Any:
@@ -98,14 +98,14 @@ def _as_python(value: Any) -> Any:
 
 
 def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) -> Trained:
-    """Return the ensemble of the run in the folder `run_dir`, finished or under way.
+    """Return the ensemble of the run in the directory `run_dir`, finished or not.
 
     Args:
-        run_dir: The folder of the run.
+        run_dir: Run directory.
         weights: The step of one of its snapshots, or a file of weights (None: the weights saved last).
 
     Raises:
-        UsageError: The folder holds no run, or no weights yet, or no such snapshot.
+        UsageError: The directory holds no run, or no weights yet, or no such snapshot.
     """
     from bootdqn.config.train import to_flat
     from bootdqn.runs.weights import open_run
@@ -124,10 +124,10 @@ def evaluate_run(
     vote: VoteRule | None = None,
     seed: int = 0,
 ) -> "Evaluation":
-    """Let the heads of the run in the folder `run_dir` vote, and return their returns and how diverse the votes were.
+    """Evaluate the run in the directory `run_dir` by the vote of its heads; return the returns and the vote diversity.
 
     Args:
-        run_dir: The folder of a run, finished or under way.
+        run_dir: Run directory, of a run that is finished or not.
         weights: The step of one of its snapshots, or a file of weights (None: the weights saved last).
         episodes: The most episodes to play (None: the run's `eval_episodes`).
         max_steps: The most steps to play (None: the run's `eval_max_steps`).

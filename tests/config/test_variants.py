@@ -7,9 +7,9 @@ from bootdqn.config.variants import (
     NOT_PART_OF_VARIANT,
     TASK_SETTINGS,
     Variant,
+    atari_algorithm,
     family,
     label,
-    on_atari,
     variant_of,
 )
 
@@ -112,9 +112,9 @@ def test_a_label_does_nothing_to_a_terminal():
 
 
 def test_on_atari_the_papers_evoi_is_the_mean():
-    assert label(Variant("evoi", (("prior_scale", 3.0),)), on_atari) == "BootDQN-EVOI + prior 3"
-    assert on_atari("evoi:reduce=sum,scale=2.0").label == "BootDQN-EVOI (sum, scale=2)"
-    assert on_atari("evoi:scale=2.0").label == "BootDQN-EVOI (scale=2)"
+    assert label(Variant("evoi", (("prior_scale", 3.0),)), atari_algorithm) == "BootDQN-EVOI + prior 3"
+    assert atari_algorithm("evoi:reduce=sum,scale=2.0").label == "BootDQN-EVOI (sum, scale=2)"
+    assert atari_algorithm("evoi:scale=2.0").label == "BootDQN-EVOI (scale=2)"
 
 
 def test_a_strategy_with_parameters_is_a_form_of_the_known_one_that_is_closest():

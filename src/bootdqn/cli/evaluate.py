@@ -94,7 +94,7 @@ class InspectCommand:
     figure: Annotated[Path, Pattern(r".*[^/]\.(png|svg|pdf)", "a .png, .svg or .pdf file")] | None = None
     """Instead of the page, plot one step as the paper's Fig. 1 to this .png, .svg or .pdf file."""
     step: int | None = None
-    """Which step to draw with --figure (None: the first that is a flip, or 0)."""
+    """Step to plot with --figure (None: the first that is a flip, or 0)."""
     user_code: UserCode = field(default_factory=UserCode)
 
     def __post_init__(self) -> None:

@@ -32,14 +32,14 @@ _OTHER_COLOURS = ("#7F7F7F", "#8C564B", "#9467BD", "#17BECF", "#BCBD22")
 def algorithm(strategy: str) -> Algorithm:
     """Return the label and colour of the strategy named `strategy` on the command line, built in or not.
 
-    The paper's EVOI is the sum over heads on DeepSea; for its Atari runs, where it is the mean, see `on_atari`.
+    The paper's EVOI is the sum over heads on DeepSea; for its Atari runs, where it is the mean, see `atari_algorithm`.
     """
     base, parameters = family(strategy)
     colour = _OTHER_COLOURS[sum(base.encode()) % len(_OTHER_COLOURS)]
     return _with_parameters(_ALGORITHMS.get(base, Algorithm(base, colour)), parameters)
 
 
-def on_atari(strategy: str) -> Algorithm:
+def atari_algorithm(strategy: str) -> Algorithm:
     """Return the label and colour of the strategy of an Atari run, where the paper's EVOI is the mean over heads."""
     base, parameters = family(strategy)
     if base == "evoi":
@@ -168,7 +168,7 @@ def variant_order(variant: Variant, named: Callable[[str], Algorithm] = algorith
     return (algorithm_order(base), is_dqn(variant), len(parameters) + len(variant.settings), natural)
 
 
-def nameless(variant: Variant) -> tuple[str, ...]:
+def unnamed_settings(variant: Variant) -> tuple[str, ...]:
     """Return the settings for which labels have no words, only `name=value`."""
     named = {*_ADDITIONS, *_CHANGES, *_EPSILON, *_USER_CODE, "replay", "double_q", "deterministic"}
     return tuple(name for name, _ in variant.settings if name not in named)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from bootdqn.common.text import as_plotted
-from bootdqn.config.variants import algorithm, on_atari
+from bootdqn.config.variants import algorithm, atari_algorithm
 from bootdqn.report.acting import MEASURES, Course
 from bootdqn.report.figures import FEW_POINTS, STYLE, legend_below, mark_end
 from bootdqn.report.looks import looks
@@ -31,7 +31,9 @@ def acting(courses: Sequence[Course]) -> Figure:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.5, 3.6), layout="constrained")
         lines, ends = {}, [course.steps[-1] for course in courses]
-        shown = looks([course.variant for course in courses], on_atari if courses[0].kind == "atari" else algorithm)
+        shown = looks(
+            [course.variant for course in courses], atari_algorithm if courses[0].kind == "atari" else algorithm
+        )
         for axes, (measure, title) in zip(figure.subplots(1, len(MEASURES)), MEASURES.items(), strict=True):
             for variant, look in shown.items():
                 for course in (one for one in courses if one.variant == variant):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.common.errors import DamagedFileError
-from bootdqn.config.variants import Variant, label, on_atari, variant_order
+from bootdqn.config.variants import Variant, atari_algorithm, label, variant_order
 from bootdqn.report import paper
 from bootdqn.report.runs import UNREADABLE, Run, Trouble, finite_number, shortfall, so_far, unreadable, whole_number
 from bootdqn.report.statistics import (
@@ -139,7 +139,7 @@ def study_of(run: Played) -> tuple[str, Variant]:
 
 def name_of(variant: Variant) -> str:
     """Return a variant's name on Atari."""
-    return label(variant, on_atari)
+    return label(variant, atari_algorithm)
 
 
 def games_of(played: list[Played]) -> list[str]:
@@ -150,7 +150,7 @@ def games_of(played: list[Played]) -> list[str]:
 
 def variants_of(played: list[Played]) -> list[Variant]:
     """Return the variants that played, in the paper's order."""
-    return sorted({run.variant for run in played}, key=lambda variant: variant_order(variant, on_atari))
+    return sorted({run.variant for run in played}, key=lambda variant: variant_order(variant, atari_algorithm))
 
 
 def of(played: list[Played], game: str, variant: Variant) -> list[Played]:
@@ -288,7 +288,7 @@ def normalised_scores(played: list[Played]) -> Table | None:
         ),
         rows,
         "From the maximal scores. Of the paper's own means, those of "
-        + " and ".join(on_atari(strategy).label for strategy in paper.TRUNCATED)
+        + " and ".join(atari_algorithm(strategy).label for strategy in paper.TRUNCATED)
         + " are cut off and not rounded (50.675 and 40.898). Intervals: bootstrap stratified by game, "
         "where each has three seeds.",
         text_columns=("algorithm",),

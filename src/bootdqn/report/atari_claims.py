@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bootdqn.common.text import format_count
-from bootdqn.config.variants import Variant, on_atari
+from bootdqn.config.variants import Variant, atari_algorithm
 from bootdqn.report import paper
 from bootdqn.report.atari import (
     SPEED_DEPENDS_ON,
@@ -65,7 +65,7 @@ def normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]:
         ]
         if not games:
             return Verdict(
-                OPEN, f"{_AS_IN_THE_PAPER} no game of it was played by both EVOI and {on_atari(rival).label}"
+                OPEN, f"{_AS_IN_THE_PAPER} no game of it was played by both EVOI and {atari_algorithm(rival).label}"
             )
         ours, theirs = (
             float(np.mean([np.mean(stratum) for stratum in normalised_strata(played, games, Variant(name))]))
@@ -159,7 +159,7 @@ def diversity_rises(evidence: Evidence) -> Verdict:
 def _lacking(played: list[Played], games: Iterable[str], strategies: Iterable[str]) -> str:
     """Say which strategies a comparison lacks in some of its games."""
     missing = [name for name in strategies if not all(of(played, game, Variant(name)) for game in games)]
-    return f", not all with {' and '.join(on_atari(name).label for name in missing)}" if missing else ""
+    return f", not all with {' and '.join(atari_algorithm(name).label for name in missing)}" if missing else ""
 
 
 def above_the_original(evidence: Evidence) -> Verdict:
@@ -225,7 +225,7 @@ def votes_are_diverse(
                 games.append(game)
                 held.append(all(found[one] >= found[other] for one in mine for other in others))
                 if not held[-1]:
-                    listed = ", ".join(f"{on_atari(name).label} {value:.2f}" for name, value in found.items())
+                    listed = ", ".join(f"{atari_algorithm(name).label} {value:.2f}" for name, value in found.items())
                     told.append(f"{paper.title_of(game)} ({listed})")
         if not held:
             return Verdict(OPEN, f"{_AS_IN_THE_PAPER} the algorithms to compare were not run on one game")
@@ -244,7 +244,7 @@ def evoi_is_slower_than(rival: str) -> Callable[[Evidence], Verdict]:
 
     Wall time says something about one machine and one moment: it decides nothing.
     """
-    name = on_atari(rival).label
+    name = atari_algorithm(rival).label
 
     def judge(evidence: Evidence) -> Verdict:
         for game in games_of(evidence.atari):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bootdqn.common.text import as_plotted
-from bootdqn.config.variants import on_atari
+from bootdqn.config.variants import atari_algorithm
 from bootdqn.report import paper
 from bootdqn.report.atari import Played, curve, games_of, name_of, normalised_strata, of, variants_of
 from bootdqn.report.atari_heads import by_heads
@@ -74,7 +74,7 @@ def profiles(played: list[Played]) -> Figure:
         }
         everything = [v for each in values.values() for v in each]
         thresholds = np.linspace(min(0.0, *everything), max(everything) * 1.05 + 1e-9, 200)
-        for variant, look in looks(values, on_atari).items():
+        for variant, look in looks(values, atari_algorithm).items():
             if found := values[variant]:
                 axes.step(thresholds, performance_profile(found, thresholds), color=look.colour, label=look.label,
                           linestyle=look.line)  # fmt: skip
@@ -97,7 +97,7 @@ def learning(played: Played, episodes: Sequence[Episode], first_update: int, ran
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 3.8), layout="constrained")
         axes = figure.subplots()
-        colour = looks([played.variant], on_atari)[played.variant].colour
+        colour = looks([played.variant], atari_algorithm)[played.variant].colour
         axes.scatter([one.frames / 1e6 for one in episodes], [one.score for one in episodes], s=16, color="#888888",
                      label="training episode of one head")  # fmt: skip
         axes.plot(np.asarray(played.frames) / 1e6, played.scores, color=colour, marker="o", linewidth=1.8,
@@ -121,7 +121,8 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
         labels: dict[str, Line2D] = {}
         for game, axes in zip(games, grid.flat, strict=False):
             cells = [
-                (of(played, game, variant), look) for variant, look in looks(variants_of(played), on_atari).items()
+                (of(played, game, variant), look)
+                for variant, look in looks(variants_of(played), atari_algorithm).items()
             ]
             cells = [(runs, look) for runs, look in cells if runs]
             for runs, look in cells:
@@ -173,7 +174,7 @@ def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[list[Played], Lo
     limit = WITHIN_SIGHT * axes.get_ylim()[1]
     far_above = [strategy for strategy, score in known.items() if score > limit]
     for number, strategy in enumerate(far_above):
-        text = f"↑ {on_atari(strategy).label} in the paper: {known[strategy]:,.1f}"
+        text = f"↑ {atari_algorithm(strategy).label} in the paper: {known[strategy]:,.1f}"
         axes.text(0.02, 0.97 - 0.07 * number, text, transform=axes.transAxes, va="top", fontsize=8,
                   color=colours[strategy])  # fmt: skip
     for strategy in [one for one in known if one not in far_above]:

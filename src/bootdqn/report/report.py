@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from bootdqn.common.errors import UsageError, WriteError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.text import format_count, printable
-from bootdqn.config.variants import Variant, algorithm, label, nameless, on_atari
+from bootdqn.config.variants import Variant, algorithm, atari_algorithm, label, unnamed_settings
 from bootdqn.report import (
     acting_figures,
     atari,
@@ -133,7 +133,7 @@ def said_once(
     """
     settings = [set(one.variant.settings) for one in [*found, *others]]
     common = set.intersection(*settings) if settings else set()
-    names = nameless(Variant("", tuple(common)))
+    names = unnamed_settings(Variant("", tuple(common)))
     aside = {name: value for name, value in sorted(common) if name in names}
     return [replace(one, variant=one.variant.without(*aside)) for one in found], aside
 
@@ -257,7 +257,7 @@ def _add_acting(content: Content, runs: list[Run]) -> None:
         drawn = [course for course in courses if course.has_line]
         variants = {course.variant for course in drawn}
         if len(variants) <= MOST_CURVES:
-            named = on_atari if drawn[0].kind == "atari" else algorithm
+            named = atari_algorithm if drawn[0].kind == "atari" else algorithm
             caption = acting_figures.ACTING_CAPTION + without_line((one.variant for one in courses), variants, named)
             caption += "" if all(course.finished for course in drawn) else f" {SO_FAR}"
             figure = acting_figures.acting(courses)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from bootdqn.common.text import format_count
 from bootdqn.config.train import default_settings, to_flat
-from bootdqn.config.variants import algorithm, is_dqn, label, nameless, on_atari, variant_of
+from bootdqn.config.variants import algorithm, atari_algorithm, is_dqn, label, unnamed_settings, variant_of
 from bootdqn.sweeps.executor import Ended, Event, Message, Started
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
@@ -104,11 +104,11 @@ def run_label(planned: PlannedRun) -> str:
     """Return the label of a run: its algorithm, its environment and its seed."""
     kind, config = planned.config.env.kind, planned.config
     variant = variant_of(to_flat(config), default_settings()[kind])
-    variant = variant.without(*nameless(variant))
+    variant = variant.without(*unnamed_settings(variant))
     if kind == "deep-sea":
         return f"{label(variant)}, N = {config.env.label}, seed {config.run.seed}"
     heads_apart = variant if is_dqn(variant) else variant.without("num_heads")
-    name = label(heads_apart, on_atari if kind == "atari" else algorithm)
+    name = label(heads_apart, atari_algorithm if kind == "atari" else algorithm)
     return f"{name}, {config.env.label}, K = {config.network.num_heads}, seed {config.run.seed}"
 
 
