@@ -11,7 +11,7 @@ import numpy as np
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, as_batch
-from bootdqn.exploration.registry import format_strategy, known, script_advice
+from bootdqn.exploration.registry import format_strategy, known_strategies, script_warning
 from bootdqn.exploration.voting import VoteRule
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
 
     _check_settings(settings, run_dir)
     config = from_flat(_flat_settings(settings))
-    if advice := script_advice(config.actor.strategy_from or ""):
-        warnings.warn(advice, stacklevel=2)
+    if warning := script_warning(config.actor.strategy_from or ""):
+        warnings.warn(warning, stacklevel=2)
     saving = SavingConfig(keep_checkpoint=keep_checkpoint)
     outcome = run(config, run_dir, RunCallbacks(warn=partial(warnings.warn, stacklevel=2)), saving=saving)
     if outcome.summary["status"] == "interrupted":
@@ -81,7 +81,7 @@ def _flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     flat = {key: _as_python(value) for key, value in settings.items()}
     strategy: Any = flat.get("strategy")
     options = flat.get("env_options")
-    if type(strategy) in known().values():
+    if type(strategy) in known_strategies().values():
         flat["strategy"] = format_strategy(strategy)
     elif is_dataclass(strategy) and not isinstance(strategy, type):
         raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")

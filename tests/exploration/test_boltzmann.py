@@ -67,7 +67,7 @@ def test_a_cold_draw_is_greedy_and_does_not_take_what_is_ruled_out(library):
 
 
 def test_a_draw_without_a_generator_is_refused_with_the_way_out():
-    with pytest.raises(ValueError, match="boltzmann draws its actions: call select with rng="):
+    with pytest.raises(ValueError, match="boltzmann samples its actions: call select with rng="):
         Boltzmann().select(coarse_q(), 0)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bootdqn import Gain, Strategy, format_strategy, of_head, parse_strategy, register_strategy
 from bootdqn.common.errors import UsageError
 from bootdqn.common.user_code import UserCodeNotImportedError
-from bootdqn.exploration.registry import known, parse_strategy_from, registered_name, registered_origins
+from bootdqn.exploration.registry import known_strategies, parse_strategy_from, registered_name, registered_origins
 from bootdqn.exploration.strategies import STRATEGIES
 
 pytestmark = pytest.mark.usefixtures("user_code")
@@ -124,8 +124,8 @@ def test_a_comma_in_a_text_cannot_be_written():
 
 def test_ones_own_strategies_are_known_after_those_of_the_package():
     register_strategy(Every)
-    assert list(known().values()) == [*STRATEGIES, Every]
-    assert all(strategy.name == name for name, strategy in known().items())
+    assert list(known_strategies().values()) == [*STRATEGIES, Every]
+    assert all(strategy.name == name for name, strategy in known_strategies().items())
 
 
 def test_it_is_a_decorator_and_acts():
@@ -205,7 +205,7 @@ def test_a_subclass_of_a_strategy_of_the_package_is_one_of_its_own():
         (make(select=write_into_q_and_choose), r"Mine.select, given .* must not change q"),
         (
             make(scores=lambda _self, q, _head: np.random.rand(*q.shape[:-2], 4)),  # noqa: NPY002 - as users do
-            "must answer the same again; draw in sel",
+            "must return the same again; sample in sel",
         ),
         (make(scores=drawn_anew), r"Mine.scores, given .* from the rng that it is given"),
         (make(__post_init__=lambda _self: 1 / 0), "raised ZeroDivisionError: division by zero"),

@@ -89,7 +89,7 @@ class UserCode:
 
     def forget(self):
         """Make this process one that has imported nothing from the folder, and nothing by request."""
-        for known in (user_code._IMPORTED, registry._ADDED, registry._ORIGINS):
+        for known in (user_code._IMPORTED, registry._REGISTERED, registry._ORIGINS):
             known.clear()
         sys.path[:] = self._path
         for name, module in list(sys.modules.items()):

@@ -1,9 +1,7 @@
-"""The one place that looks at what kind of array it was given.
+"""Array API helpers, for formulas that work on NumPy, PyTorch and JAX arrays.
 
-Every formula of this package accepts NumPy, PyTorch and JAX arrays through the array API standard and gives back
-the same kind, on the same device. Of what the formulas take, only static facts (rank, shape, type) are checked, never
-values, so they can be traced by `jax.jit`, `torch.compile(fullgraph=True)` and `torch.func.vmap`. Values are looked at
-by `holds_nan` alone, where they can be.
+Only static properties (rank, shape, type) are checked, never values, so that the formulas can be traced by `jax.jit`,
+`torch.compile(fullgraph=True)` and `torch.func.vmap`. Only `holds_nan` reads values, where there are any.
 """
 
 import math
@@ -21,7 +19,7 @@ def namespace_of_q(q: AnyArray, *, min_actions: int = 1) -> Any:
 
     Args:
         q: Floating-point array (..., K, A).
-        min_actions: The fewest actions for which the caller's formula is defined.
+        min_actions: Number of actions that the formula needs.
 
     Raises:
         TypeError: `q` is not an array, or not of a real floating-point type.
@@ -46,31 +44,31 @@ def one_hot(index: AnyArray, depth: int, xp: Any) -> AnyArray:
 
 
 def device_of(x: AnyArray) -> Any:
-    """Return the device to make a companion of `x` on: none for an array that JAX traces, which has no device."""
+    """Return the device of `x` for new arrays; None for an array that JAX traces, which has no device."""
     return getattr(x, "device", None)
 
 
 def population_variance(x: AnyArray, axis: int, xp: Any) -> AnyArray:
-    """Return the variance over `axis`, divided by the count and not by the count less one."""
+    """Return the population variance over `axis`."""
     distance = x - xp.mean(x, axis=axis, keepdims=True)
     return xp.mean(distance * distance, axis=axis)  # PyTorch's `var` warns where there are no states
 
 
 def holds_nan(x: AnyArray, xp: Any) -> bool:
-    """Return whether `x` is seen to hold NaN; what is traced, or on a device without data, has no values to look at."""
-    if isinstance(x, np.ndarray):  # at every step of most runs, and NaN is the largest of all to NumPy's argmax
+    """Return whether `x` holds NaN; False for a traced array or one on PyTorch's meta device, which has no values."""
+    if isinstance(x, np.ndarray):  # the fastest test, for every step of a run: NaN is the largest number to argmax
         return bool(x.size) and math.isnan(x.item(x.argmax()))
     torch = sys.modules.get("torch")
     if torch is not None and torch.compiler.is_compiling():
         return False
     try:
         return bool(xp.any(xp.isnan(x)))
-    except (TypeError, RuntimeError):  # as JAX and PyTorch say that there is no value yet
+    except (TypeError, RuntimeError):  # raised by JAX and PyTorch where there is no value
         return False
 
 
 def _namespace(x: AnyArray) -> Any:
-    """Return the array API namespace of `x`. PyTorch has none of its own, array-api-compat supplies it.
+    """Return the array API namespace of `x`; that of PyTorch is in array-api-compat.
 
     `array_api_compat.array_namespace` would do all of this, but its caches make `torch.compile` warn.
     """
@@ -78,7 +76,7 @@ def _namespace(x: AnyArray) -> Any:
         return x.__array_namespace__()
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        from array_api_compat import torch as namespace  # it imports PyTorch, which not every caller has
+        from array_api_compat import torch as namespace  # imports PyTorch, which is optional here
 
         return namespace
     raise TypeError(f"q must be a NumPy, PyTorch or JAX array, got {type(x).__name__}")

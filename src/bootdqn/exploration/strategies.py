@@ -1,6 +1,6 @@
 """The strategies: frozen parameters and one formula each, from Q-values (..., K, A) to scores (..., A).
 
-A new strategy is one function in `information` (or here), one frozen dataclass below, and one line in `STRATEGIES`.
+A new strategy is one function in `formulas`, one frozen dataclass below, and one line in `STRATEGIES`.
 `head` is the active head: an int, or an integer array (...) with one head for every state of q's leading axes.
 """
 
@@ -23,14 +23,14 @@ from bootdqn.exploration.formulas import (
 from bootdqn.exploration.voting import VoteRule, tally, vote
 
 Temperature = Annotated[float, Range(ge=1e-37, le=1e38)]
-"""Single precision can divide by it."""
+"""A temperature that single precision can divide by."""
 
 
 class Strategy(Protocol):
-    """What the agent needs of a strategy. The parameters are the fields of a frozen dataclass."""
+    """A strategy, which chooses actions. Its parameters are the fields of a frozen dataclass."""
 
     name: ClassVar[str]
-    """The word that stands for it on the command line."""
+    """Its name on the command line."""
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
@@ -40,10 +40,10 @@ class Strategy(Protocol):
     def select(self, q: AnyArray, head: int | AnyArray, rng: np.random.Generator | None = None) -> AnyArray:  # noqa: ARG002
         """Return the chosen actions (...): the highest score, the lowest index on a tie.
 
-        A strategy that draws overrides this, and is the only kind to use `rng`.
+        A strategy that samples actions overrides this; only such a strategy uses `rng`.
 
         Raises:
-            ValueError: A score is NaN. Scores that are traced, by `jax.jit` or `torch.compile`, are not looked at.
+            ValueError: A score is NaN. Scores traced by `jax.jit` or `torch.compile` are not checked.
         """
         xp, scores = namespace_of_q(q), self.scores(q, head)
         _refuse_nan(self, scores, xp)
@@ -67,7 +67,7 @@ class Ucb(Strategy):
 
     name: ClassVar[str] = "ucb"
     scale: float = 1.0
-    """How many standard deviations of optimism; 1 is the paper."""
+    """Number of standard deviations above the mean; 1 in the paper."""
 
     def __post_init__(self) -> None:
         check_fields(self, as_flags=False)
@@ -83,7 +83,7 @@ class Gain(Strategy):
 
     name: ClassVar[str] = "gain"
     scale: float = 1.0
-    """Weight of the gain; 1 is the paper."""
+    """Weight of the gain; 1 in the paper."""
 
     def __post_init__(self) -> None:
         check_fields(self, as_flags=False)
@@ -93,7 +93,7 @@ class Gain(Strategy):
         return of_head(q, head) + self.bonus(q, head)
 
     def bonus(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
-        """Return what is added to the active head's Q-values (..., A)."""
+        """Return the bonus (..., A), which is added to the active head's Q-values."""
         return self.scale * of_head(gain(q), head)
 
 
@@ -103,9 +103,9 @@ class Evoi(Strategy):
 
     name: ClassVar[str] = "evoi"
     reduce: Reduction = "mean"
-    """How the heads' gains are put together; the paper takes the mean on Atari and the sum on DeepSea."""
+    """Aggregation over heads; the paper takes the mean on Atari and the sum on DeepSea."""
     scale: float = 1.0
-    """Weight of the EVOI; 1 is the paper."""
+    """Weight of the EVOI; 1 in the paper."""
 
     def __post_init__(self) -> None:
         check_fields(self, as_flags=False)
@@ -115,7 +115,7 @@ class Evoi(Strategy):
         return of_head(q, head) + self.bonus(q)
 
     def bonus(self, q: AnyArray) -> AnyArray:
-        """Return what is added to the active head's Q-values (..., A)."""
+        """Return the bonus (..., A), which is added to the active head's Q-values."""
         return self.scale * evoi(q, self.reduce)
 
 
@@ -143,7 +143,7 @@ class Vote(Strategy):
 
     name: ClassVar[str] = "vote"
     rule: VoteRule = "plurality"
-    """How ballots are counted."""
+    """How votes are counted, see `tally`."""
 
     def __post_init__(self) -> None:
         check_fields(self, as_flags=False)
@@ -153,10 +153,10 @@ class Vote(Strategy):
         return tally(q, self.rule)
 
     def select(self, q: AnyArray, head: int | AnyArray, rng: np.random.Generator | None = None) -> AnyArray:  # noqa: ARG002
-        """Return what the heads choose together; a tie goes to the higher mean Q.
+        """Return the winner of the vote; a tie goes to the higher mean Q.
 
         Raises:
-            ValueError: A Q-value is NaN: the tally does not show it.
+            ValueError: A Q-value is NaN, which a tally would hide.
         """
         _refuse_nan(self, q, namespace_of_q(q))
         return vote(q, self.rule)
@@ -164,11 +164,11 @@ class Vote(Strategy):
 
 @dataclass(frozen=True)
 class Boltzmann(Strategy):
-    """BootDQN-Boltzmann: the active head's Q-values, softened: an action drawn from `softmax(q[h] / temperature)`."""
+    """BootDQN-Boltzmann: an action sampled from the active head's policy, `softmax(q[h] / temperature)`."""
 
     name: ClassVar[str] = "boltzmann"
     temperature: Temperature = 1.0
-    """How far apart Q-values must be to count as different: a small one is greedy, a large one uniform."""
+    """Small values approach the greedy policy, large ones the uniform policy."""
 
     def __post_init__(self) -> None:
         check_fields(self, as_flags=False)
@@ -178,16 +178,16 @@ class Boltzmann(Strategy):
         return log_boltzmann(of_head(q, head), self.temperature, namespace_of_q(q))
 
     def select(self, q: AnyArray, head: int | AnyArray, rng: np.random.Generator | None = None) -> AnyArray:
-        """Return actions drawn with their probabilities: the highest score after Gumbel noise has been added to each.
+        """Return actions sampled with their probabilities: the highest score plus Gumbel noise.
 
-        The noise is drawn by NumPy, whatever holds the Q-values: under `jax.jit` it would be drawn once and for all.
+        The noise is sampled by NumPy, whatever the library of `q`: under `jax.jit` it would be sampled only once.
 
         Raises:
             ValueError: There is no `rng`, or a score is NaN.
         """
         xp, scores = namespace_of_q(q), self.scores(q, head)
         if rng is None:
-            raise ValueError("boltzmann draws its actions: call select with rng=numpy.random.default_rng(seed)")
+            raise ValueError("boltzmann samples its actions: call select with rng=numpy.random.default_rng(seed)")
         _refuse_nan(self, scores, xp)
         noise = xp.asarray(rng.gumbel(size=tuple(scores.shape)), dtype=scores.dtype, device=device_of(scores))
         return xp.argmax(scores + noise, axis=-1)
@@ -197,20 +197,20 @@ STRATEGIES: tuple[type[Strategy], ...] = (Greedy, Ucb, Gain, Evoi, Ids, Vote, Bo
 
 
 def follows_head(strategy: Strategy) -> bool:
-    """Return whether the active head matters to `strategy`; if not, the ensemble acts as one, as in `ucb`.
+    """Return whether `strategy` depends on the active head; if not, the ensemble acts as one, as in `ucb`.
 
-    It is tried with every head on random Q-values of many sizes, so that strategies of users need not say it.
+    It is tested with every head on random Q-values of many scales, so that user strategies need not declare it.
     """
     rng, num_heads = np.random.default_rng(0), 10
     sizes = 10 ** rng.uniform(-3, 3, size=(200, 1, 1))
     q = (sizes * rng.normal(size=(200, num_heads, 4))).astype(np.float32)
 
-    def answers(head: int) -> tuple[AnyArray, AnyArray]:
+    def results(head: int) -> tuple[AnyArray, AnyArray]:
         heads = np.full(len(q), head)
         return strategy.scores(q, heads), strategy.select(q, heads, np.random.default_rng(0))
 
-    scores, actions = answers(0)
-    others = (answers(head) for head in range(1, num_heads))
+    scores, actions = results(0)
+    others = (results(head) for head in range(1, num_heads))
     return any(
         not np.array_equal(scores, other, equal_nan=True) or not np.array_equal(actions, chosen)
         for other, chosen in others

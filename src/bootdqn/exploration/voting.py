@@ -1,4 +1,4 @@
-"""Heads that vote: one action from many opinions, and how far the opinions are apart."""
+"""Voting of heads: one action from the Q-values of all heads, and the diversity of their votes."""
 
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -8,29 +8,37 @@ VoteRule = Literal["plurality", "mean", "borda", "approval", "copeland", "gap"]
 
 
 class VoteDiversity(NamedTuple):
-    """Four readings of "how different are the votes", each of shape (...)."""
+    """Four measures of the diversity of votes, each of shape (...)."""
 
     vote_count_variance: AnyArray
-    """Population variance over actions, but for those ruled out, of the vote counts. High means agreement."""
+    """Population variance of the vote counts over the actions that are not ruled out. High means agreement."""
     vote_entropy: AnyArray
     """Entropy of the vote shares in nats. High means diversity."""
     distinct_actions: AnyArray
-    """How many actions received at least one vote, as a float. High means diversity."""
+    """Number of actions with at least one vote, as a float. High means diversity."""
     action_index_variance: AnyArray
-    """Population variance over heads of the index each voted for. High means diversity, if indices mean anything."""
+    """Population variance over heads of the index voted for. High means diversity, if indices are ordered."""
 
 
 def vote(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
-    """Return the action that the heads choose together: the highest tally by `rule`.
+    """Return the action with the highest tally by `rule`.
 
     A tie goes to the tied action with the higher mean Q, and then to the lowest index.
 
     Args:
         q: Q-values (..., K, A).
-        rule: How ballots are counted, see `tally`.
+        rule: How votes are counted, see `tally`.
 
     Returns:
         Action indices (...).
+
+    Raises:
+        ValueError: There is no such rule.
+
+    Example:
+        >>> import numpy as np
+        >>> vote(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.5]]))
+        np.int64(1)
     """
     xp = namespace_of_q(q)
     counted = tally(q, rule)
@@ -41,17 +49,30 @@ def vote(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
 
 
 def tally(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
-    """Return what each action gets (..., A) from the ballots of the heads of `q` (..., K, A).
+    """Count the votes for each action by `rule`.
 
-    - `plurality`: the heads that have it as their greedy action;
+    - `plurality`: the number of heads whose greedy action it is;
     - `mean`: its mean Q-value;
-    - `borda`: from each head the number of actions that it beats, a tie counting half;
-    - `approval`: the heads that value it above their own mean over actions;
-    - `copeland`: the other actions that it beats by a majority of heads, a tie counting half, so that an action which
-      beats every other one (Condorcet's winner) wins;
-    - `gap`: plurality, each head's vote weighing as much as its best action is ahead of its second.
+    - `borda`: the number of actions that it beats, a tie counting half, summed over heads;
+    - `approval`: the number of heads that value it above their own mean over actions;
+    - `copeland`: the number of actions that it beats by a majority of heads, a tie counting half, so that an action
+      that beats every other one (the Condorcet winner) wins;
+    - `gap`: plurality with each vote weighted by the gap between the best and the second best Q-value of the head.
 
-    An action that every head rules out, by a Q-value of -inf, gets -inf, and the others what they get without it.
+    Args:
+        q: Q-values (..., K, A). An action that is -inf in every head is ruled out: the others are counted without it.
+        rule: How votes are counted.
+
+    Returns:
+        Tally (..., A), -inf for an action that is ruled out.
+
+    Raises:
+        ValueError: There is no such rule.
+
+    Example:
+        >>> import numpy as np
+        >>> tally(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.5]]), "gap")
+        array([3. , 1.5])
     """
     check_rule(rule)
     xp = namespace_of_q(q)
@@ -60,13 +81,13 @@ def tally(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
 
 
 def check_rule(rule: str, name: str = "rule") -> None:
-    """Raise a ValueError, which calls it by `name`, unless `rule` is one of `VoteRule`."""
+    """Raise a ValueError unless the setting `name`, `rule`, is one of `VoteRule`."""
     if rule not in get_args(VoteRule):
         raise ValueError(f"{name} must be one of {', '.join(get_args(VoteRule))}; got {rule!r}")
 
 
 def _counted(q: AnyArray, rule: VoteRule, legal: AnyArray, xp: Any) -> AnyArray:
-    """Return the tally (..., A) of the actions that are `legal` (..., A), and anything for the others."""
+    """Return the tally (..., A) of the actions that are `legal` (..., A), and any number for the others."""
     if rule == "mean":
         return xp.mean(q, axis=-2)
     if rule == "plurality":
@@ -83,8 +104,8 @@ def _counted(q: AnyArray, rule: VoteRule, legal: AnyArray, xp: Any) -> AnyArray:
         won = (lead + 1) / 2 * opponent[..., None, :, :]
         return xp.sum(won, axis=(-3, -1)) - q.shape[-2] / 2  # less the half that each has against itself
     ahead = xp.sum(lead, axis=-3)
-    won, drawn = xp.astype(ahead > 0, q.dtype), xp.astype(ahead == 0, q.dtype)
-    return xp.sum((won + drawn / 2) * opponent, axis=-1) - 0.5
+    won, tied = xp.astype(ahead > 0, q.dtype), xp.astype(ahead == 0, q.dtype)
+    return xp.sum((won + tied / 2) * opponent, axis=-1) - 0.5
 
 
 def _gap_weighted(q: AnyArray, legal: AnyArray, xp: Any) -> AnyArray:
@@ -96,25 +117,25 @@ def _gap_weighted(q: AnyArray, legal: AnyArray, xp: Any) -> AnyArray:
 
 
 def _legal(q: AnyArray, xp: Any) -> AnyArray:
-    """Return which actions (..., A) not every head of `q` (..., K, A) rules out by -inf."""
+    """Return whether each action (..., A) is legal: not -inf in every head of `q` (..., K, A)."""
     return xp.max(q, axis=-2) != -xp.inf
 
 
 def _mean_where(which: AnyArray, x: AnyArray, xp: Any) -> AnyArray:
-    """Return the mean (..., 1) over the last axis of those `x` (..., A) that `which` (..., A) names."""
+    """Return the mean (..., 1) over the last axis of `x` (..., A) where `which` (..., A) is true."""
     number = xp.clip(xp.sum(xp.astype(which, x.dtype), axis=-1, keepdims=True), 1, None)
     return xp.sum(xp.where(which, x, 0.0), axis=-1, keepdims=True) / number
 
 
 def vote_counts(q: AnyArray) -> AnyArray:
-    """Return how many heads of `q` (..., K, A) have each action as their greedy one: (..., A), of q's own type."""
+    """Return the number of heads of `q` (..., K, A) whose greedy action is each action: (..., A), of q's type."""
     xp = namespace_of_q(q)
     ballots = one_hot(xp.argmax(q, axis=-1), q.shape[-1], xp)
     return xp.sum(xp.astype(ballots, q.dtype), axis=-2)
 
 
 def vote_diversity(q: AnyArray) -> VoteDiversity:
-    """Measure how diverse the greedy actions of the heads of `q` (..., K, A) are; each measure is (...)."""
+    """Measure the diversity of the greedy actions of the heads of `q` (..., K, A); each measure is (...)."""
     xp = namespace_of_q(q)
     votes, legal = vote_counts(q), _legal(q, xp)
     distance = votes - _mean_where(legal, votes, xp)
