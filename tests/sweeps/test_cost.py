@@ -1,4 +1,4 @@
-"""What a sweep will cost, and how many runs it makes at a time: as many as cores and memory hold."""
+"""The cost of a sweep, and how many runs it trains at a time: as many as cores and memory hold."""
 
 import io
 import itertools
@@ -41,13 +41,13 @@ def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("bootdqn.sweeps.cost.PROBE_SECONDS", 0.05)
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--dry-run"]
     assert run_command_line(["sweep", *arguments]) == 0
-    told = capsys.readouterr().out
-    description, changed, count = told.splitlines()[:3]
+    printed = capsys.readouterr().out
+    description, changed, count = printed.splitlines()[:3]
     assert description.startswith("The paper's DeepSea study")
     assert changed == "changed: seed=[0] size=[4]"
     assert count.startswith("6 runs in ")
-    assert "at most" in told
-    assert "40,000" in told
+    assert "at most" in printed
+    assert "40,000" in printed
     assert not (tmp_path / "out").exists()
 
 
@@ -70,7 +70,7 @@ def test_a_dry_run_has_a_row_for_each_cell_and_not_for_each_seed(tmp_path, monke
     assert problems == []
 
 
-def test_runs_that_cannot_be_made_are_told_below_those_that_can(tmp_path, monkeypatch):
+def test_runs_that_cannot_be_trained_are_listed_below_those_that_can(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy", "gain"], [3], num_seeds=2, max_episodes=7).runs()
     refused, needed = UsageError("no gain today"), ResourceEstimate(0, 0, 0, 0)
     monkeypatch.setattr(
@@ -94,9 +94,9 @@ def test_without_the_emulator_a_dry_run_names_what_to_install_in_a_line(tmp_path
     monkeypatch.setitem(sys.modules, "ale_py", None)
     monkeypatch.chdir(tmp_path)
     assert run_command_line(["sweep", "paper-atari-smoke", "--dry-run"]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    (line,) = told.err.splitlines()
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()
     assert "pip install -c constraints.txt -e '.[atari]'" in line
 
 
@@ -121,12 +121,12 @@ def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
         "learning_rate = [0.00123456789]\nmask_probability = [0.987654321]\n"
     )
     assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     (planned_run,) = load_sweep(str(tmp_path / "own.toml")).runs()
     settings = " ".join(planned_run.name.parent.parts)
     assert len(settings) > 80
-    assert all(cell in told for cell in (settings, "123 MiB", "456 MiB"))
-    assert max(map(len, told.splitlines())) < 400
+    assert all(cell in printed for cell in (settings, "123 MiB", "456 MiB"))
+    assert max(map(len, printed.splitlines())) < 400
 
 
 def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
@@ -145,14 +145,14 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
     )
 
 
-def test_a_dry_run_makes_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypatch):
+def test_a_dry_run_plans_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy"], [3, 4, 5], num_seeds=1, max_episodes=5).runs()
     monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda *_: [Cost(5, 10.0, ResourceEstimate(0, 0, 6, 0))] * 3)
     monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 8)
     monkeypatch.setattr("bootdqn.sweeps.cost.available_cores", lambda: 2)
     assert "; running 1 at a time; at most 30s with 1 at a time" in dry_run(runs, tmp_path, None).table.caption
     too_many = dry_run(runs, tmp_path, workers=2).table
-    assert too_many.row_count == 3, "what each needs is told all the same"
+    assert too_many.row_count == 3, "the needs of each are listed all the same"
     assert too_many.caption.endswith("choose --workers 1")
 
 
@@ -221,7 +221,7 @@ def at_a_time(available, sizes, workers, cores=4):
 
 
 def fitting(available, sizes, workers):
-    """Return how many workers a sweep of runs of these sizes is told to choose, or None if it is not refused."""
+    """Return how many workers a sweep of runs of these sizes is advised to choose, or None if it is not refused."""
     try:
         at_a_time(available, sizes, workers)
     except UsageError as refusal:
@@ -230,28 +230,26 @@ def fitting(available, sizes, workers):
 
 
 @given(st.integers(1, 60), st.lists(st.integers(0, 30), min_size=1, max_size=7), st.integers(1, 9))
-def test_a_sweep_is_refused_where_some_runs_at_a_time_do_not_fit_and_told_how_many_do(available, sizes, workers):
+def test_a_sweep_is_refused_where_some_runs_at_a_time_do_not_fit_and_advised_how_many_do(available, sizes, workers):
     fit_alone = [size for size in sizes if size <= available]
 
     def always_fit(count):
         return all(sum(some) <= available for some in itertools.combinations(fit_alone, min(count, len(fit_alone))))
 
-    told = fitting(available, sizes, workers)
-    assert (told is None) == always_fit(workers)
-    assert told is None or (always_fit(told) and not always_fit(told + 1))
+    printed = fitting(available, sizes, workers)
+    assert (printed is None) == always_fit(workers)
+    assert printed is None or (always_fit(printed) and not always_fit(printed + 1))
 
 
 @pytest.mark.parametrize(
     ("available", "sizes", "expected"),
     [(100, [10] * 6, 4), (25, [10] * 6, 2), (10, [10] * 6, 1), (None, [10] * 6, 4), (100, [10] * 2, 2), (5, [10], 1)],
 )
-def test_unless_told_otherwise_a_sweep_makes_as_many_runs_at_a_time_as_cores_and_memory_hold(
-    available, sizes, expected
-):
+def test_by_default_a_sweep_trains_as_many_runs_at_a_time_as_cores_and_memory_hold(available, sizes, expected):
     assert at_a_time(available, sizes, workers=None, cores=4) == expected
 
 
-def test_a_sweep_that_makes_fewer_runs_at_a_time_for_lack_of_memory_says_so_in_a_line(tmp_path, capsys, monkeypatch):
+def test_a_sweep_that_trains_fewer_runs_at_a_time_for_lack_of_memory_prints_a_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 2**30)
     monkeypatch.setattr("bootdqn.sweeps.cost.available_cores", lambda: 2)
     made = []
@@ -264,10 +262,10 @@ def test_a_sweep_that_makes_fewer_runs_at_a_time_for_lack_of_memory_says_so_in_a
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]"]
     run_command_line(["sweep", *arguments])
     assert made == [(6, 1)]
-    told = [line for line in capsys.readouterr().out.splitlines() if "memory" in line]
-    assert len(told) == 1
+    printed = [line for line in capsys.readouterr().out.splitlines() if "memory" in line]
+    assert len(printed) == 1
     assert re.fullmatch(
-        r"2 runs at a time need 1\.\d GiB of memory, and 1\.0 GiB are available; running 1 at a time", told[0]
+        r"2 runs at a time need 1\.\d GiB of memory, and 1\.0 GiB are available; running 1 at a time", printed[0]
     )
 
 
@@ -275,7 +273,7 @@ def test_a_sweep_is_not_refused_where_the_memory_is_not_known():
     assert fitting(None, [10**6, 10**6], workers=2) is None
 
 
-def test_a_sweep_too_large_for_the_memory_is_refused_in_a_line_and_leaves_no_folder(tmp_path, capsys, monkeypatch):
+def test_a_sweep_too_large_for_the_memory_is_refused_in_a_line_and_leaves_no_directory(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 2**30)
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--workers", "2"]
     assert run_command_line(["sweep", *arguments]) == 2

@@ -50,8 +50,8 @@ def test_the_pool_gives_the_numbers_of_a_run_alone(tmp_path):
         ).read_bytes()
 
 
-def test_a_run_that_fails_is_told_and_the_others_finish(tmp_path):
-    (tmp_path / "taken").write_text("a file where a folder should be")
+def test_a_run_that_fails_is_reported_and_the_others_finish(tmp_path):
+    (tmp_path / "taken").write_text("a file where a directory should be")
     runs = [planned("taken"), planned("good", seed=1)]
     ended = {str(end.run.name): end for end in run_locally(runs, tmp_path, workers=1).ended}
     assert "is not a run directory" in ended["taken"].error
@@ -91,7 +91,7 @@ def test_a_worker_that_dies_while_it_is_idle_costs_nothing(tmp_path, monkeypatch
     assert [(str(end.run.name), end.finished) for end in ended] == [("first", True), ("second", True)]
 
 
-def test_a_sweep_whose_new_worker_is_not_reached_either_says_so(tmp_path, monkeypatch, capsys):
+def test_a_sweep_whose_new_worker_is_not_reached_either_reports_it(tmp_path, monkeypatch, capsys):
     def refuse(*_):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
@@ -100,12 +100,12 @@ def test_a_sweep_whose_new_worker_is_not_reached_either_says_so(tmp_path, monkey
     )
     monkeypatch.setattr("multiprocessing.connection.Connection.send", refuse)
     assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 1
-    told = capsys.readouterr().err
-    assert "a worker process died before it was sent this run, and so did the next" in told
+    printed = capsys.readouterr().err
+    assert "a worker process died before it was sent this run, and so did the next" in printed
     assert multiprocessing.active_children() == []
 
 
-def test_a_run_whose_worker_dies_goes_on_in_another_and_ends_as_it_would_have(tmp_path):
+def test_a_run_whose_worker_dies_resumes_in_another_and_ends_as_it_would_have(tmp_path):
     one = planned("one", size=8, max_episodes=200, stop_when_solved=False)
     run(one.config, tmp_path / "alone")
     events = []
@@ -151,18 +151,18 @@ def test_a_configuration_with_its_summary_counts_as_done_and_nothing_else(tmp_pa
     assert "is not a run directory" in ended[2].error
 
 
-def test_a_sweep_from_the_command_line_finishes_skips_and_tells_what_failed(tmp_path, capsys):
+def test_a_sweep_from_the_command_line_finishes_skips_and_reports_what_failed(tmp_path, capsys):
     (tmp_path / "own.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 5\nnum_heads = 2\n[axes]\nseed = [0, 1]\n"
     )
     command = ["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--workers", "1", "--retries", "0"]
     (tmp_path / "out").mkdir()
-    (tmp_path / "out/seed-1").write_text("a file where a folder should be")
+    (tmp_path / "out/seed-1").write_text("a file where a directory should be")
     assert run_command_line(command) == 1
-    told = capsys.readouterr()
-    assert "1 of 2 runs finished" in told.out
-    assert "seed-1" in told.err
-    assert "is not a run directory" in told.err
+    printed = capsys.readouterr()
+    assert "1 of 2 runs finished" in printed.out
+    assert "seed-1" in printed.err
+    assert "is not a run directory" in printed.err
     (tmp_path / "out/seed-1").unlink()
     assert run_command_line(command) == 0
     assert "2 of 2 runs finished" in capsys.readouterr().out
@@ -177,9 +177,9 @@ def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, 
     )
     command = ["sweep", "own.toml", "--out", "full", "--retries", "0", "--import", "full_disk"]
     assert run_command_line(command) == 1
-    told = capsys.readouterr()
-    assert "0 of 1 run finished" in told.out
-    assert "could not be written at step 15: [Errno 28] No space left on device" in told.err
+    printed = capsys.readouterr()
+    assert "0 of 1 run finished" in printed.out
+    assert "could not be written at step 15: [Errno 28] No space left on device" in printed.err
     assert not (tmp_path / "full/seed-0/summary.json").exists()
 
 

@@ -1,4 +1,4 @@
-"""Many runs in a terminal: what is left is reckoned from what this sweep has worked, not from what it found done."""
+"""The display of a sweep: the time left is estimated from the work of this sweep, not from runs finished before."""
 
 from pathlib import PurePosixPath
 
@@ -56,12 +56,12 @@ def test_a_run_that_is_tried_again_has_not_lost_what_it_had_done(clock):
         display.update(at(run, completed))
     clock[0] = 60.0
     display.update(at(second, 0.5))
-    told = left(display)
-    assert told == "1m 12s", "half a run a minute, and 0.6 of one is left"
+    printed = left(display)
+    assert printed == "1m 12s", "half a run a minute, and 0.6 of one is left"
     display.update(Ended(first, None, "lost", retrying=True))
-    assert left(display) == told
+    assert left(display) == printed
     display.update(Started(first))
-    assert left(display) == told
+    assert left(display) == printed
 
 
 def test_what_a_run_had_done_before_is_not_taken_for_work_of_this_sweep(clock):

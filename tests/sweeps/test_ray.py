@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.timeout(600),  # a dozen processes start one after the other, however busy the machine is
 ]
 PATIENCE = 240
-"""Seconds for what takes a few on an idle machine."""
+"""Timeout in seconds for what takes a few on an idle machine."""
 OFTEN = SavingConfig(checkpoint_every_steps=200)
 QUICK = {"environment": "deep-sea", "size": 4, "max_episodes": 30, "stop_when_solved": False, "strategy": "greedy"}
 HELD = QUICK | {"max_episodes": 400, "strategy": "held"}
@@ -186,10 +186,10 @@ def test_a_node_where_the_output_directory_is_read_only_is_skipped_until_it_is_n
     outcome = run_on_ray(held.runs, held.out, cluster.address, change, saving=OFTEN)
     cluster.make_writable(held.out)
     assert [end.finished for end in outcome.ended] == [True, True]
-    told = [event.text for event in events if isinstance(event, Message) and event.run is None]
+    printed = [event.text for event in events if isinstance(event, Message) and event.run is None]
     cannot = f"it cannot write to {held.out} (Read-only file system); check the disk and its mount there"
     node = f"node {platform.node()} is"
-    assert told == [f"{node} skipped: {cannot}", f"{node} used again", f"{node} skipped: {cannot}"]
+    assert printed == [f"{node} skipped: {cannot}", f"{node} used again", f"{node} skipped: {cannot}"]
     held.assert_as_alone()
 
 

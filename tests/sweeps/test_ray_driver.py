@@ -76,7 +76,7 @@ def backend_on(ray, runs, gpus_per_run=0.0):
     return RayBackend(ray, Request(memory, gpus_per_run, settings, Path("nowhere/token")))
 
 
-def test_runs_that_no_node_is_large_enough_for_are_told_once_for_each_kind():
+def test_runs_that_no_node_is_large_enough_for_are_reported_once_for_each_kind():
     ray = Ray(
         {
             "small": {"Alive": True, "Resources": {"CPU": 2.0, "memory": 2.0**40}},

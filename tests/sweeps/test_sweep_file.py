@@ -1,4 +1,4 @@
-"""Experiments as data: the paper's, a user's own, and what is wrong with them."""
+"""Sweep definitions: the paper's, a user's, and their errors."""
 
 import os
 from pathlib import PurePosixPath
@@ -26,7 +26,7 @@ def names(runs):
     return [str(run.name) for run in runs]
 
 
-def test_the_papers_experiments_have_as_many_runs_as_the_paper():
+def test_the_papers_sweeps_have_as_many_runs_as_the_paper():
     assert len(load_sweep("paper-atari").runs()) == 4 * 6 * 3
     assert len(load_sweep("paper-deepsea").runs()) == 6 * 6 * 15
     diversity = load_sweep("paper-diversity").runs()
@@ -34,7 +34,7 @@ def test_the_papers_experiments_have_as_many_runs_as_the_paper():
     assert {(run.config.env.game, run.config.env.total_frames) for run in diversity} == {("Hero", 100_000_000)}
 
 
-def test_the_papers_experiments_say_what_they_are_of_the_paper_and_where_they_differ():
+def test_the_papers_sweeps_say_what_they_are_of_the_paper_and_where_they_differ():
     assert load_sweep("paper-atari").description.startswith("The paper's Table 1: ")
     study, papers = load_sweep("paper-deepsea"), default_settings()["deep-sea"]["max_episodes"]
     (cap,) = {run.config.env.max_episodes for run in study.runs()}
@@ -52,7 +52,7 @@ def test_the_papers_atari_runs_have_the_papers_settings():
 
 
 @pytest.mark.parametrize("name", [name for name in sweep_names() if name.endswith("-smoke")])
-def test_every_experiment_has_a_smoke_size_of_the_same_algorithms(name):
+def test_every_sweep_has_a_smoke_size_of_the_same_algorithms(name):
     small, large = load_sweep(name).runs(), load_sweep(name.removesuffix("-smoke")).runs()
     assert 0 < len(small) < len(large)
     assert {run.config.actor.strategy for run in small} == {run.config.actor.strategy for run in large}
@@ -140,7 +140,7 @@ def test_an_override_wins_over_every_variant(tmp_path, override):
     ]
 
 
-def test_settings_of_opposite_sign_have_folders_of_their_own(tmp_path):
+def test_settings_of_opposite_sign_have_directories_of_their_own(tmp_path):
     sweep = variants(tmp_path, "{strategy = 'gain:scale=-5'}", "{strategy = 'gain:scale=5'}", seeds=[0])
     assert len(set(names(sweep.runs()))) == len(sweep.runs()) == 4
 
@@ -148,7 +148,7 @@ def test_settings_of_opposite_sign_have_folders_of_their_own(tmp_path):
 @pytest.mark.parametrize(
     "content", ["base: {environment: deep-sea}\naxes:\n", "base: {environment: deep-sea}\naxes: [1]"]
 )
-def test_axes_that_are_no_table_are_told(tmp_path, content):
+def test_axes_that_are_no_table_are_an_error(tmp_path, content):
     (tmp_path / "mine.yaml").write_text(content)
     with pytest.raises(UsageError, match="must be a table of lists"):
         load_sweep(str(tmp_path / "mine.yaml"))
@@ -171,13 +171,13 @@ def test_variants_of_several_tasks_are_named_by_what_differs(tmp_path):
     assert names == ["cartpole-v1/seed-0", "acrobot-v1/num-heads-3/seed-0"]
 
 
-def test_an_environment_that_is_no_word_is_told(tmp_path):
+def test_an_environment_that_is_no_word_is_an_error(tmp_path):
     (tmp_path / "mine.toml").write_text('[base]\nenvironment = ["deep-sea"]\n')
     with pytest.raises(UsageError, match="environment must be one of"):
         load_sweep(str(tmp_path / "mine.toml")).runs()
 
 
-def test_every_cell_of_the_experiments_with_variants_has_the_same_seeds():
+def test_every_cell_of_the_sweeps_with_variants_has_the_same_seeds():
     for name in ("deepsea-frontier", "deepsea-ablation", "deepsea-sensitivity"):
         cells = {}
         for run in load_sweep(name).runs():
@@ -185,7 +185,7 @@ def test_every_cell_of_the_experiments_with_variants_has_the_same_seeds():
         assert len({tuple(seeds) for seeds in cells.values()}) == 1
 
 
-def test_the_experiments_with_variants_are_what_they_say():
+def test_the_sweeps_with_variants_are_as_described():
     frontier, ablation, sensitivity = (
         load_sweep(f"deepsea-{name}").runs() for name in ("frontier", "ablation", "sensitivity")
     )
@@ -240,7 +240,7 @@ def test_more_runs_than_anybody_can_make_are_not_listed(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["..", "../run", "a/../../b", "/tmp/run", "a/.hidden", "a b", "x" * 201, "a/b\n"])
-def test_a_planned_run_stays_below_its_experiment(name):
+def test_a_planned_run_stays_below_its_sweep(name):
     with pytest.raises(UsageError, match="cannot be the name of its directory"):
         PlannedRun(PurePosixPath(name), from_flat({"environment": "deep-sea"}))
 
@@ -251,7 +251,7 @@ def test_an_environment_whose_name_leads_out_of_the_directory_is_refused(tmp_pat
         load_sweep(str(tmp_path / "mine.toml")).runs()
 
 
-def test_yaml_says_the_same_as_toml(tmp_path):
+def test_yaml_means_the_same_as_toml(tmp_path):
     (tmp_path / "own.toml").write_text(OWN)
     (tmp_path / "own.yaml").write_text(
         "description: mine\nbase: {environment: deep-sea, max_episodes: 7}\naxes: {size: [5, 6], seed: [0, 1]}\n"
@@ -300,7 +300,7 @@ def test_a_run_on_a_gpu_needs_the_memory_of_one_on_the_processor_wherever_it_is_
 
 
 @pytest.mark.parametrize("error", [MemoryError("too little"), RuntimeError("can't allocate memory")])
-def test_a_run_that_cannot_be_made_needs_no_memory(monkeypatch, error):
+def test_a_run_that_cannot_be_created_needs_no_memory(monkeypatch, error):
     def fail(_config):
         raise error
 

@@ -1,1 +1,1 @@
-"""Experiments as data, and what runs many runs."""
+"""Sweeps: many runs from one definition, on this machine or on a Ray cluster."""

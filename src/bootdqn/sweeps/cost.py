@@ -4,7 +4,7 @@ import heapq
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -86,16 +86,17 @@ def memory_needed(runs: list[PlannedRun]) -> list[int]:
     A run on a GPU counts as on the CPU: it may be trained on another machine, and this one may have no GPU.
     """
     configs = [replace(planned.config, run=replace(planned.config.run, device="cpu")) for planned in runs]
-    known: dict[Any, int] = {}
-    for config in configs:
-        kind = _kind(config)
-        if kind not in known:
-            try:
-                check_environments_fit(config.run.num_envs)
-                known[kind] = make_components(config).estimate_resources().memory
-            except Exception:  # the run itself will report it
-                known[kind] = 0
-    return [known[_kind(config)] for config in configs]
+    kinds = [_kind(config) for config in configs]
+    memory = {kind: _memory(config) for kind, config in dict(zip(kinds, configs, strict=True)).items()}
+    return [memory[kind] for kind in kinds]
+
+
+def _memory(config: TrainConfig[Any]) -> int:
+    try:
+        check_environments_fit(config.run.num_envs)
+        return make_components(config).estimate_resources().memory
+    except Exception:  # the run itself will report it
+        return 0
 
 
 def _kind(config: TrainConfig[Any]) -> Any:
@@ -184,7 +185,7 @@ def runs_at_a_time(
     if at_a_time == 1 or available is None:
         return at_a_time
     sizes = sorted((size for size in memory or memory_needed(runs) if size <= available), reverse=True)
-    needed = _largest_together(sizes, at_a_time)
+    needed = sum(sizes[:at_a_time])
     if needed <= available:
         return at_a_time
     fitting = sum(total <= available for total in itertools.accumulate(sizes))
@@ -195,11 +196,6 @@ def runs_at_a_time(
         raise UsageError(f"{lack}; choose --workers {fitting}")
     log(f"{lack}; running {fitting} at a time")
     return fitting
-
-
-def _largest_together(sizes: Iterable[int], at_a_time: int) -> int:
-    """Return the sum of the `at_a_time` largest sizes."""
-    return sum(heapq.nlargest(at_a_time, sizes))
 
 
 class DryRun(NamedTuple):
@@ -281,10 +277,11 @@ def _total(
     except UsageError as error:
         return str(error)
     seconds = _finishing_time([cost.seconds for cost in found], at_a_time)
-    disk = _largest_together((cost.needed.disk for cost in found), len(found) if keeps_checkpoints else at_a_time)
+    peak_memory = sum(heapq.nlargest(at_a_time, memory))
+    disk = sum(heapq.nlargest(len(found) if keeps_checkpoints else at_a_time, (cost.needed.disk for cost in found)))
     lines.append(
-        f"at most {duration(seconds)} with {at_a_time} at a time, {format_bytes(_largest_together(memory, at_a_time))} "
-        f"of memory and {format_bytes(disk)} of disk for "
+        f"at most {duration(seconds)} with {at_a_time} at a time, {format_bytes(peak_memory)} of memory and "
+        f"{format_bytes(disk)} of disk for "
         f"{'all runs, which keep their checkpoints' if keeps_checkpoints else 'the runs in progress'}"
     )
     return "; ".join(lines)

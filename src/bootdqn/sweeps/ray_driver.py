@@ -25,8 +25,6 @@ from bootdqn.sweeps.local import RunSettings, ignore_stop_signals, train_run, un
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
 
-STOP = "stop"
-"""The only message from the parent. It is sent events, and at the end a list of `Ended`, or an exception."""
 POLL_SECONDS = 1.0
 STOP_TIMEOUT_SECONDS = 120.0
 NODE_CHECK_SECONDS = 5.0
@@ -46,7 +44,10 @@ class Request(NamedTuple):
 
 
 def drive(connection: "Connection[Any, Any]", address: str, request: Request, retries: int) -> None:
-    """Run the sweep, and send the parent its events as long as the parent lives."""
+    """Run the sweep, and send the parent its events, and at the end a list of `Ended`, or an exception.
+
+    Anything that the parent sends, and its death, is a request to stop.
+    """
     ignore_stop_signals()
     unblock_stop_signals()
     with suppress(ConnectionError):  # the parent was killed
@@ -57,8 +58,7 @@ def drive(connection: "Connection[Any, Any]", address: str, request: Request, re
             backend = RayBackend(ray, request)
             for message in backend.warnings():
                 connection.send(message)
-            stop = _StopFromParent(connection)
-            connection.send(execute(request.memory, backend, connection.send, stop, retries=retries))
+            connection.send(execute(request.memory, backend, connection.send, connection.poll, retries=retries))
         except Exception as error:
             error.add_note(traceback.format_exc())
             connection.send(error)
@@ -72,19 +72,6 @@ def _silence() -> None:
     for stream in (1, 2):
         os.dup2(devnull, stream)
     os.close(devnull)
-
-
-class _StopFromParent:
-    """Whether the parent has sent a request to stop."""
-
-    def __init__(self, connection: "Connection[Any, Any]") -> None:
-        self._connection = connection
-        self._received = False
-
-    def __call__(self) -> bool:
-        """Return whether the request was received, now or before."""
-        self._received = self._received or (self._connection.poll() and self._connection.recv() == STOP)
-        return self._received
 
 
 class RayBackend:

@@ -23,7 +23,7 @@ from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.sweeps.cost import memory_needed
 from bootdqn.sweeps.executor import Ended, Event, SweepOutcome
 from bootdqn.sweeps.local import POLL_SECONDS, RunSettings, end_process, spawn
-from bootdqn.sweeps.ray_driver import STOP, Request, drive
+from bootdqn.sweeps.ray_driver import Request, drive
 from bootdqn.sweeps.sweep_file import PlannedRun
 
 CONNECT_TIMEOUT_SECONDS = 5.0
@@ -79,7 +79,7 @@ def _relay(
     try:
         while True:
             if stop and not stop_sent:
-                connection.send(STOP)
+                connection.send("stop")
                 stop_sent = True
             if not connection.poll(POLL_SECONDS):
                 continue

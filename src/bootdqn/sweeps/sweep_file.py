@@ -1,6 +1,6 @@
-"""Experiments as data: a base configuration, axes along which it varies, and variants that are no full grid.
+"""Sweep definitions: a base configuration, axes along which it varies, and variants that are not a full grid.
 
-The seed is the outermost axis: an experiment stopped early has the same seeds in every cell.
+The seed is the outermost axis: a sweep that is stopped early has the same seeds in every cell.
 """
 
 import itertools
@@ -21,25 +21,24 @@ from bootdqn.config.train import TrainConfig, from_flat, resolve, to_flat
 
 BUILT_IN = Path(__file__).with_name("definitions")
 SMOKE = "-smoke"
-MAX_BYTES = 2**20
-"""Of a file."""
+MAX_FILE_BYTES = 2**20
 MAX_RUNS = 1_000_000
 _TASKS = ("game", "env_id")
-_SAYS_ITSELF = ("strategy", *_TASKS)
-"""Settings whose value needs no name beside it in a folder's name."""
+_UNPREFIXED = ("strategy", *_TASKS)
+"""Settings whose value stands alone in the name of a directory."""
 _DIRECTORY = re.compile(r"[a-z0-9-][a-z0-9.-]{0,199}")
-"""What the name of a directory of a planned run consists of."""
+"""Valid names of the directories of a planned run."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of an experiment, in the folder `name` below the experiment's."""
+    """One run of a sweep, in the run directory `name` below the sweep's directory."""
 
     name: PurePosixPath
     config: TrainConfig[Any]
 
     def __post_init__(self) -> None:
-        """Refuse a name that leads elsewhere than below the experiment's directory, or that no file system takes."""
+        """Raise a UsageError for a name that is not below the sweep's directory, or not valid on every file system."""
         bad = next((part for part in self.name.parts if not _DIRECTORY.fullmatch(part)), None)
         if bad is not None:
             raise UsageError(
@@ -50,9 +49,9 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Sweep:
-    """An experiment: every combination of the values of its axes and of its variants, on top of its base.
+    """Every combination of the values of the axes with each variant, on top of the base.
 
-    What a variant sets takes the place of the base's value, and of the axis of that name.
+    A setting of a variant replaces that of the base, and the axis of the same name.
     """
 
     name: str
@@ -62,13 +61,13 @@ class Sweep:
     variants: Sequence[Mapping[str, Any]] = ({},)
 
     def runs(self, imports: Sequence[str] = ()) -> list[PlannedRun]:
-        """Return the runs, seeds outermost; what is named twice is run once.
+        """Return the runs, seeds outermost; runs that are given twice are listed once.
 
         Args:
-            imports: The modules that were imported for Gymnasium's environments.
+            imports: The modules imported to register Gymnasium environments.
 
         Raises:
-            UsageError: A setting or a value that does not exist.
+            UsageError: A setting does not exist, or a value is not valid.
         """
         number = math.prod(map(len, self.axes.values())) * len(self.variants)
         if number > MAX_RUNS:
@@ -82,27 +81,29 @@ class Sweep:
             for variant in self.variants:
                 planned = self._planned(settings, variant)
                 if runs.setdefault(planned.name, planned) != planned:
-                    raise UsageError(f"sweep {self.name}: two different runs would share the folder {planned.name}")
+                    raise UsageError(
+                        f"sweep {self.name}: two different runs would share the run directory {planned.name}"
+                    )
         return list(runs.values())
 
     def _planned(self, settings: Mapping[str, Any], variant: Mapping[str, Any]) -> PlannedRun:
-        """Return the run of a variant at a place on the axes, named by what tells it from the plain run there."""
+        """Return the run of a variant at a point on the axes, named by its differences from the plain run there."""
         plain = dict(settings) | {key: value for key, value in variant.items() if key in (*self.axes, *_TASKS)}
         try:
             config = resolve(from_flat(plain | dict(variant)))
         except ValueError as error:
             raise UsageError(f"sweep {self.name}: {error}") from error
         flat = to_flat(config)
-        always = [key for key in _SAYS_ITSELF if any(key in one for one in self.variants)]
+        always = [key for key in _UNPREFIXED if any(key in one for one in self.variants)]
         varied = dict.fromkeys(key for one in self.variants for key in one)
-        told = [key for key in varied if key in variant and key not in always and flat[key] != _value_in(plain, key)]
-        named = dict.fromkeys([*self.axes, *always, *told])
-        return PlannedRun(_folder(flat, [key for key in named if key != "seed"]), config)
+        changed = [key for key in varied if key in variant and key not in always and flat[key] != _value_in(plain, key)]
+        named = dict.fromkeys([*self.axes, *always, *changed])
+        return PlannedRun(_run_path(flat, [key for key in named if key != "seed"]), config)
 
     def with_overrides(self, overrides: Sequence[str]) -> "Sweep":
-        """Return the sweep with settings changed as `key=value` says; a list of values makes an axis.
+        """Return the sweep with settings changed by `key=value`; a list of values makes an axis.
 
-        An override wins over the base, the axes and every variant; variants that then are the same are run once.
+        An override replaces the setting in the base, the axes and every variant; equal variants are run once.
 
         Example: `["total_frames=1000000", "seed=[0, 1]", "strategy=evoi"]`.
         """
@@ -126,16 +127,16 @@ class Sweep:
 
 
 def sweep_names() -> list[str]:
-    """Return the names of the experiments that come with the package."""
+    """Return the names of the sweeps that come with the package."""
     names = sorted(path.stem for path in BUILT_IN.glob("*.toml"))
     return [name for stem in names for name in (stem, stem + SMOKE)]
 
 
 def load_sweep(name: str) -> Sweep:
-    """Return the experiment that `name` stands for: one that comes with the package, or a TOML or YAML file.
+    """Return a sweep by its name, if it comes with the package, or from a TOML or YAML file.
 
     Raises:
-        UsageError: There is none, or the file is not of the right form.
+        UsageError: There is no such sweep, or the file is not a valid definition.
     """
     path = Path(name)
     if path.suffix in (".toml", ".yaml", ".yml"):
@@ -148,7 +149,7 @@ def load_sweep(name: str) -> Sweep:
 
 
 def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: int, max_episodes: int) -> Sweep:
-    """Every strategy at every size with the same seeds."""
+    """Return a sweep over strategies and sizes of DeepSea, with the same seeds in each cell."""
     base = {"environment": "deep-sea", "max_episodes": max_episodes, "snapshot_every": "log"}
     axes: dict[str, list[Any]] = {"seed": list(range(num_seeds)), "size": list(sizes), "strategy": list(strategies)}
     return Sweep("race", "Strategies race on DeepSea.", base, axes)
@@ -156,20 +157,18 @@ def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: in
 
 def _read(path: Path) -> Any:
     try:
-        text = read_regular(Path(os.path.realpath(path)), MAX_BYTES).decode()  # a link that the user names is followed
+        text = read_regular(Path(os.path.realpath(path)), MAX_FILE_BYTES).decode()  # links are followed
         return tomllib.loads(text) if path.suffix == ".toml" else _from_yaml(text)
     except UsageError:
         raise
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: {error}") from error
-    except Exception as error:  # YAML has its own family of errors
+    except Exception as error:  # a ValueError of TOML, or one of YAML's own family of errors
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
 
 
 def _from_yaml(text: str) -> Any:
-    """Return what a YAML text says; a ValueError where it has aliases: a few can stand for billions of values."""
+    """Parse YAML; raise a ValueError if it has aliases, since a few of them can expand to billions of values."""
     import yaml
 
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
@@ -213,17 +212,17 @@ def _checked(sweep: Sweep) -> Sweep:
 
 
 def _value_in(settings: Mapping[str, Any], key: str) -> Any:
-    """Return what `settings` make of a key; None where they are no whole configuration by themselves."""
+    """Return the resolved value of a key; None if `settings` are not a whole configuration by themselves."""
     try:
         return to_flat(resolve(from_flat(settings)))[key]
     except ValueError:
         return None
 
 
-def _folder(settings: Mapping[str, Any], keys: Sequence[str]) -> PurePosixPath:
-    """Return a readable path for a run: one folder for each axis and each setting of its variant, the seed last."""
+def _run_path(settings: Mapping[str, Any], keys: Sequence[str]) -> PurePosixPath:
+    """Return a readable path for a run: a directory for each axis and each setting of its variant, the seed last."""
     parts = []
     for key in keys:
         word = "-".join(re.findall(r"(?<![a-z0-9])-?[a-z0-9.]+", str(settings[key]).lower()))
-        parts.append(word if key in _SAYS_ITSELF else f"{key.replace('_', '-')}-{word}")
+        parts.append(word if key in _UNPREFIXED else f"{key.replace('_', '-')}-{word}")
     return PurePosixPath(*parts, f"seed-{settings['seed']}")
