@@ -33,15 +33,15 @@ class Trained:
 def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: bool | None = None) -> dict[str, Any]:
     """Train one run in the directory `run_dir`, and return its summary.
 
-    A finished run is left alone and a stopped one resumes, as on the command line; so does one that was stopped, or
-    whose checkpoint was kept, after fewer episodes, frames or steps.
+    As on the command line, a finished run is left alone and a stopped one is resumed. So is a finished one with a
+    smaller budget of episodes, frames or steps, if it kept its checkpoint.
 
     Args:
         settings: `environment` (deep-sea, atari or gym) and what differs from its defaults; the keys of `config.json`.
             The strategy may be an object, numbers may be NumPy's, and `env_options` a mapping.
         run_dir: Run directory, created if it does not exist.
         keep_checkpoint: Keep the last checkpoint, from which a larger budget takes the finished run further (None: as
-            the run was begun; a new one does not keep it).
+            the run was started; a new run does not keep it).
 
     Raises:
         ValueError: A setting that does not exist, or a value that it does not take.

@@ -101,9 +101,9 @@ def every_other_checkpoint_failing(places, report):
 
     Whatever fails, the newest checkpoint is as it was before. `report` is written the places that were reached.
     """
-    from bootdqn.training.saving import Saver
+    from bootdqn.training.trainer import Trainer
 
-    save, left, reached, numbers = Saver.save, list(places), [], itertools.count()
+    save, left, reached, numbers = Trainer._save_checkpoint, list(places), [], itertools.count()
     checkpoints = RunDirectory(report.parent).checkpoints
 
     def newest():
@@ -112,13 +112,13 @@ def every_other_checkpoint_failing(places, report):
         assert lines == []
         return loaded
 
-    def save_or_fail(saver):
+    def save_or_fail(trainer):
         if next(numbers) % 2 == 0 or not left:
-            return save(saver)
+            return save(trainer)
         before = newest()
         place = left.pop(0)
         faults.rearm(place, errno.ENOSPC if len(left) % 2 else errno.EIO)
-        record = save(saver)
+        record = save(trainer)
         if faults.fired:
             reached.append(place)
             assert record is None
@@ -126,7 +126,7 @@ def every_other_checkpoint_failing(places, report):
         faults.rearm(None)
         return record
 
-    with faulty_disk() as faults, replaced(Saver, "save", save_or_fail):
+    with faulty_disk() as faults, replaced(Trainer, "_save_checkpoint", save_or_fail):
         yield
     report.write_text(json.dumps({"reached": reached, "left": left}))
 

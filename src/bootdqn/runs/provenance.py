@@ -104,10 +104,10 @@ class Provenance:
         used = [name for name in sorted({*before, *now}) if not compiled or name in ("blas", "numpy")]
         if all(before.get(name) == now.get(name) for name in used):
             return []
-        then, here = (_listed(found, used) for found in (before, now))
+        then, here = _listed(before, used), _listed(now, used)
         return [
             f"this run was started with other instructions ({then}) than it is resumed with ({here}), which may round "
-            "differently, so it is no longer exact; docs/reliability.md says how to ask for the former"
+            "differently, so it is no longer exact; see docs/reliability.md to limit them"
         ]
 
     def changes_of_packages(self, package: str) -> list[str]:
@@ -117,7 +117,7 @@ class Provenance:
         changed = [name for name in (*COMPARED, package) if name in before and before[name] != now[name]]
         if not changed:
             return []
-        then, here = (_listed(found, changed) for found in (before, now))
+        then, here = _listed(before, changed), _listed(now, changed)
         return [f"this run was started with {then} and is resumed with {here}, so it is no longer exact"]
 
     def changes_of_gpu(self) -> list[str]:

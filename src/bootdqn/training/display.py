@@ -70,7 +70,7 @@ def can_redraw(console: Console) -> bool:
 @contextmanager
 def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
     """Show a run on standard error; `quiet` leaves only the warnings."""
-    console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    console = _stderr_console()
 
     def print_line(line: str) -> None:
         if line:
@@ -84,10 +84,12 @@ def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[state]}"))
         bar = ProgressBar(*columns, console=console, transient=True)
         task = bar.add_task(label, total=1.0, state="starting")
+        terminal = _stderr_console()
 
         def show(progress: Progress) -> None:
+            console.width = max(1, terminal.width - len("^C"))  # echoed by Ctrl-C, which would wrap a full line
             bar.update(task, completed=progress.completed, state=describe(progress))
-            bar.start()  # not before the first step: until then a run may be refused, in a line of its own
+            bar.start()  # not before the first step: until then an error may end the run
 
         try:
             yield RunCallbacks(show, print_line, print_line)
@@ -98,7 +100,7 @@ def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
 @contextmanager
 def status_line(label: str) -> Iterator[Callable[[str], None]]:
     """Show progress in words on standard error: in place in a terminal, plain lines elsewhere."""
-    console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    console = _stderr_console()
     if can_redraw(console):
         status = console.status(Text(label))  # a str would be read as markup
 
@@ -112,6 +114,10 @@ def status_line(label: str) -> Iterator[Callable[[str], None]]:
             status.stop()
     else:
         yield _rate_limited(lambda words: console.print(f"{label}: {words}"))
+
+
+def _stderr_console() -> Console:
+    return Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
 
 
 def _plain_lines(label: str, console: Console) -> Callable[[Progress], None]:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any
 
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
@@ -11,50 +11,6 @@ from bootdqn.training.loop import StepResult
 
 RECENT_EPISODES = 100
 """Training episodes that the recent return is averaged over."""
-
-
-class StoppingRule(Protocol):
-    """Decides from steps and evaluations when a run is finished."""
-
-    def add_step(self, result: StepResult) -> None:
-        """Count one step in every environment."""
-        ...
-
-    def add_evaluation(self, mean_return: float) -> None:
-        """Count an evaluation."""
-        ...
-
-    @property
-    def done(self) -> bool:
-        """Whether the run is finished."""
-        ...
-
-    @property
-    def completed(self) -> float:
-        """The fraction of the budget used, from 0 to 1."""
-        ...
-
-    @property
-    def position(self) -> str:
-        """How far the run is, in the unit of its budget."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """Results so far, in a few words."""
-        ...
-
-    def summary(self) -> dict[str, Any]:
-        """Return the results, for `summary.json`."""
-        ...
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the counts so far, ready for JSON."""
-        ...
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the counts that `get_state` returned."""
-        ...
 
 
 class DeepSeaStoppingRule:
@@ -188,6 +144,9 @@ class StepBudgetRule:
         """Restore them."""
         self._frames, self._evaluations = int(state["frames"]), [float(value) for value in state["evaluations"]]
         self._recent = deque(map(float, state["recent"]), RECENT_EPISODES)
+
+
+StoppingRule = DeepSeaStoppingRule | StepBudgetRule
 
 
 def make_stopping_rule(config: EnvConfig) -> StoppingRule:

@@ -6,12 +6,12 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from bootdqn.common.errors import DamagedFileError, RunLostError, TrainingError, is_lack_of_memory, raised_in
 from bootdqn.common.files import make_directory, storable, write_json_atomically
 from bootdqn.config.train import SavingConfig, TrainConfig
-from bootdqn.runs.checkpoint import Checkpoints, LoadedCheckpoint
+from bootdqn.runs.checkpoint import Checkpoints, LoadedCheckpoint, State
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import Lock
 from bootdqn.runs.signals import StopRequest
@@ -21,13 +21,17 @@ from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.loggers import Logger, Loggers
 from bootdqn.training.loop import Components, reset_environments, train
 from bootdqn.training.metrics import Clock, JsonLines, MetricsWriter, timing_until
-from bootdqn.training.saving import Saver, TrainingState, digest, get_state, is_snapshot_due, set_state
+from bootdqn.training.state import TrainingState, digest, get_state, set_state
 from bootdqn.training.stopping import make_stopping_rule
 
 SHOW_EVERY_SECONDS = 0.25
 TIMING_EVERY_SECONDS = 10.0
-SPEED_WINDOW_SECONDS = 120.0
+SPEED_WINDOW = 480
+"""Times the progress is shown, over which the speed is averaged: two minutes."""
 CLOCK_CHECK_INTERVAL = 16
+RETRY_SECONDS = 60.0
+"""Time to the next try after a checkpoint could not be written."""
+FIRST_LOG_SNAPSHOT = 100
 MAX_TRACEBACK_LINES = 200
 """Last lines of a traceback that are kept in the summary."""
 
@@ -69,8 +73,13 @@ class Trainer:
         step = components.loop.step
         self._clock = Clock(TIMING_EVERY_SECONDS, seconds=seconds, step=step)
         self._show_clock = Clock(SHOW_EVERY_SECONDS, step=step)
-        self._speed = _SpeedEstimate()
-        self._saver = Saver(self._state, checkpoints, saving, config, lock, lambda: self._clock.seconds, callbacks.warn)
+        self._recent: deque[tuple[float, float]] = deque(maxlen=SPEED_WINDOW)
+        """Times, and the fractions of the run that were completed then."""
+        self._checkpoint_steps = saving.checkpoint_every_steps
+        self._checkpoint_interval = 60 * (saving.checkpoint_every_minutes or config.env.minutes_between_checkpoints)
+        self._next_checkpoint, self._last_checkpoint_step = time.monotonic() + self._checkpoint_interval, step
+        self._checkpoint_seconds: float | None = None
+        """How long the last checkpoint took."""
 
     def train(self) -> tuple[dict[str, Any], int]:
         """Train, and return the summary and the exit code."""
@@ -121,7 +130,7 @@ class Trainer:
         self._timing.close()
 
     def _train_until_done(self) -> None:
-        steps, before = train(self._config, self._components), self._step
+        steps, before, every_steps = train(self._config, self._components), self._step, self._checkpoint_steps
         self._evaluate_if_due()  # the process before may have ended in an evaluation
         for number in itertools.count(1):
             if self._stopping_rule.done or self._stop:
@@ -129,11 +138,11 @@ class Trainer:
             result = next(steps)
             self._metrics.add_step(result)
             self._stopping_rule.add_step(result)
-            if is_snapshot_due(self._config, before, result.step):
+            if _is_snapshot_due(self._config.run.snapshot_every, before, result.step):
                 self._try_to_write(self._save_snapshot)
             if number % CLOCK_CHECK_INTERVAL == 0:
                 self._check_clocks()
-            if self._saver.is_due_by_steps():
+            if every_steps and _passes_multiple(self._last_checkpoint_step, result.step, every_steps):
                 self._save()
             self._evaluate_if_due()
             before = result.step
@@ -162,16 +171,37 @@ class Trainer:
             self._timing.write(record)
             self._try_to_write(self._timing.flush)
             self._try_to_write(self._metrics.flush)
-        if self._saver.is_due_by_clock():
+        if time.monotonic() >= self._next_checkpoint:
             self._save()
 
     def _save(self) -> bool:
         """Write a checkpoint and the weights; return whether both could be written."""
-        record = self._saver.save()
+        record = self._save_checkpoint()
         if record is None:
             return False
         self._timing.write({"seconds": round(self._clock.seconds, 3), **record})
         return self._try_to_write(self._save_weights)
+
+    def _save_checkpoint(self) -> dict[str, Any] | None:
+        """Write a checkpoint; return its timing record, or None after a warning that it could not be written."""
+        self._lock.check()
+        start, step = time.monotonic(), self._step
+        self._last_checkpoint_step = step
+        try:
+            self._metrics.flush(sync=True)
+            state = get_state(self._state)
+            values = state.values | {"clock": {"seconds": self._clock.seconds}}
+            written = self._checkpoints.save(step, State(values, state.arrays), self._components.replay)
+        except OSError as error:
+            wait = min(RETRY_SECONDS, self._checkpoint_interval)
+            self._next_checkpoint = time.monotonic() + wait
+            self._warn(
+                f"no checkpoint at step {step:,}: {error}; training continues, next try within {wait:.0f} seconds"
+            )
+            return None
+        now = time.monotonic()
+        self._next_checkpoint, self._checkpoint_seconds = now + self._checkpoint_interval, now - start
+        return {"step": step, "checkpoint_seconds": round(now - start, 3), "checkpoint_bytes": written}
 
     def _finish(self) -> tuple[dict[str, Any], int]:
         """Write the summary, the weights, and a checkpoint if the run is interrupted or keeps its last one."""
@@ -234,11 +264,12 @@ class Trainer:
 
     def _progress(self, steps_per_second: float) -> Progress:
         rule, per_step = self._stopping_rule, self._config.env.frames_per_step
-        self._speed.add(rule.completed)
+        self._recent.append((time.monotonic(), rule.completed))
+        (start, first), (now, last) = self._recent[0], self._recent[-1]
+        seconds_left = (now - start) * (1 - last) / (last - first) if last > first else None
         speed = f"{steps_per_second * per_step:,.0f} {'frames' if per_step > 1 else 'steps'}/s"
-        saved = "" if self._saver.seconds is None else f", saved in {self._saver.seconds:.1f}s"
-        left = self._speed.seconds_left
-        return Progress(self._metrics.episodes, rule.completed, rule.position, speed, left, rule.note + saved)
+        saved = "" if self._checkpoint_seconds is None else f", saved in {self._checkpoint_seconds:.1f}s"
+        return Progress(self._metrics.episodes, rule.completed, rule.position, speed, seconds_left, rule.note + saved)
 
 
 def _place(error: TrainingError) -> str:
@@ -247,19 +278,17 @@ def _place(error: TrainingError) -> str:
     return f" in {where}" if where else ""
 
 
-class _SpeedEstimate:
-    """Recent speed of a run."""
+def _is_snapshot_due(every: int | Literal["log"] | None, before: int, step: int) -> bool:
+    """Return whether a snapshot is due after `step` steps, when the last check was after `before`."""
+    if every == "log":
+        return _doublings(step) > _doublings(before)
+    return every is not None and _passes_multiple(before, step, every)
 
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque()
 
-    def add(self, completed: float) -> None:
-        """Add the fraction that is completed now."""
-        self._seen.append((time.monotonic(), completed))
-        while self._seen[-1][0] - self._seen[0][0] > SPEED_WINDOW_SECONDS:
-            self._seen.popleft()
+def _passes_multiple(before: int, step: int, every: int) -> bool:
+    return step // every > before // every
 
-    @property
-    def seconds_left(self) -> float | None:
-        (start, done_then), (now, done) = self._seen[0], self._seen[-1]
-        return (now - start) * (1 - done) / (done - done_then) if done > done_then else None
+
+def _doublings(step: int) -> int:
+    """Return how many of 100, 200, 400, 800, ... are at most `step`."""
+    return (step // FIRST_LOG_SNAPSHOT).bit_length()

@@ -1,9 +1,7 @@
-"""The state of a run, restored exactly, and when it is saved as a checkpoint or snapshot."""
+"""The state of a run: collected for a checkpoint, restored exactly, and its digest."""
 
 import hashlib
 import json
-import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,18 +9,13 @@ import numpy as np
 from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError, is_lack_of_memory
 from bootdqn.common.specs import Array, DiscreteSpec
 from bootdqn.common.tensor_files import bytes_of
-from bootdqn.config.train import SavingConfig, TrainConfig
 from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError
 from bootdqn.replay.observation_stores import like
-from bootdqn.runs.checkpoint import Checkpoints, State, encode
-from bootdqn.runs.lock import Lock
+from bootdqn.runs.checkpoint import State, encode
 from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.loop import Components, LoopState, reset_environment
 from bootdqn.training.metrics import MetricsWriter
 from bootdqn.training.stopping import StoppingRule
-
-RETRY_SECONDS = 60.0
-FIRST_LOG_SNAPSHOT = 100
 
 
 class TrainingState(NamedTuple):
@@ -138,79 +131,3 @@ def _refuse_outside(numbers: Array, limit: int, what: str) -> None:
     """Raise a ValueError unless all are in 0..limit-1: compiled code does not check its indices."""
     if numbers.min() < 0 or numbers.max() >= limit:
         raise ValueError(f"it has {what} from {numbers.min()} to {numbers.max()}, there are {limit} here")
-
-
-class Saver:
-    """Writes checkpoints on a schedule."""
-
-    def __init__(
-        self,
-        training: TrainingState,
-        checkpoints: Checkpoints,
-        schedule: SavingConfig,
-        config: TrainConfig[Any],
-        lock: Lock,
-        seconds: Callable[[], float],
-        warn: Callable[[str], None],
-    ) -> None:
-        self._training, self._checkpoints = training, checkpoints
-        self._lock, self._seconds_so_far, self._warn = lock, seconds, warn
-        minutes = schedule.checkpoint_every_minutes or config.env.minutes_between_checkpoints
-        self._interval, self._every_steps = 60 * minutes, schedule.checkpoint_every_steps
-        self._next_try = time.monotonic() + self._interval
-        self._last_step = training.components.loop.step
-        self.seconds: float | None = None
-        """How long the last checkpoint took."""
-
-    def is_due_by_steps(self) -> bool:
-        """Return whether enough steps were taken for a checkpoint."""
-        step = self._training.components.loop.step
-        return self._every_steps is not None and _passes_a_multiple(self._last_step, step, self._every_steps)
-
-    def is_due_by_clock(self) -> bool:
-        """Return whether it is time for a checkpoint."""
-        return time.monotonic() >= self._next_try
-
-    def save(self) -> dict[str, Any] | None:
-        """Write a checkpoint; return its timing record, or None after a warning that it could not be written.
-
-        Raises:
-            RunLostError: Another process has taken over the run directory.
-        """
-        self._lock.check()
-        start, step = time.monotonic(), self._training.components.loop.step
-        self._last_step = step
-        try:
-            self._training.metrics.flush(sync=True)
-            state = get_state(self._training)
-            values = state.values | {"clock": {"seconds": self._seconds_so_far()}}
-            written = self._checkpoints.save(step, State(values, state.arrays), self._training.components.replay)
-        except OSError as error:
-            wait = min(RETRY_SECONDS, self._interval)
-            self._next_try = time.monotonic() + wait
-            self._warn(
-                f"no checkpoint at step {step:,}: {error}; training continues, next try within {wait:.0f} seconds"
-            )
-            return None
-        now = time.monotonic()
-        self._next_try, self.seconds = now + self._interval, now - start
-        return {"step": step, "checkpoint_seconds": round(self.seconds, 3), "checkpoint_bytes": written}
-
-
-def is_snapshot_due(config: TrainConfig[Any], before: int, step: int) -> bool:
-    """Return whether a snapshot is due after `step` steps, `before` of which were there at the last check."""
-    every = config.run.snapshot_every
-    if every is None or step == before:
-        return False
-    if every == "log":
-        return _doublings(step) > _doublings(before)
-    return _passes_a_multiple(before, step, every)
-
-
-def _passes_a_multiple(before: int, step: int, every: int) -> bool:
-    return step // every > before // every
-
-
-def _doublings(step: int) -> int:
-    """Return how many of 100, 200, 400, 800, ... are at most `step`."""
-    return (step // FIRST_LOG_SNAPSHOT).bit_length()
