@@ -80,7 +80,7 @@ def test_an_episode_that_cannot_be_played_again_is_told_and_left_and_the_run_fin
     resumed = train(settings, tmp_path / "run")
     assert (resumed.exit_code, resumed.error, resumed.resumed_from) == (0, None, 56)
     (line,) = resumed.warned
-    assert "a new episode begins, and this run is no longer exact" in line
+    assert "a new episode starts, and this run is no longer exact" in line
     provenance = json.loads((tmp_path / "run/provenance.json").read_text())
     assert provenance["exact"] is False
     assert [entry["not_exact"] for entry in provenance["resumed"]] == [[line]]
