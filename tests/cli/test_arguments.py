@@ -11,8 +11,10 @@ import pytest
 
 from bootdqn.cli.arguments import CommandParser, closest_flag, field_docs, parse_command
 from bootdqn.cli.main import parse
+from bootdqn.cli.train import TrainCommand
 from bootdqn.common.errors import UsageError
 from bootdqn.common.fields import Flag
+from bootdqn.config.train import ATARI
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,15 @@ def test_help_has_every_flag_with_its_docstring_and_default(parser, monkeypatch)
         "A part: --rate FLOAT How fast, in two lines. (default: 0.5) --rule mean|sum Which one. (default: mean)" in text
     )
     assert text.endswith("Example: example here")
+
+
+def test_help_has_the_ranges_that_teach_something(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    text = " ".join(CommandParser("train", TrainCommand(ATARI)).format_help().split())
+    assert "--discount FLOAT Discount factor. (between 0 and 1; default: 0.99)" in text
+    assert "(at least 0 and below 1; default: 0.0)" in text
+    assert "--seed INT Seed of every random stream of the run. (default: 0)" in text
+    assert "--batch-size INT Transitions in one update. (default: 32)" in text
 
 
 def test_the_docstrings_of_fields_are_those_below_them():

@@ -26,8 +26,8 @@ class ReachedError(Exception):
         (f"{TRAIN} --restart", "training.run.run", UNTOLD | {"restart": True}),
         (f"{TRAIN} {EVERY}", "training.run.run", UNTOLD | SAVING),
         (f"resume begun {EVERY}", "training.run.run", UNTOLD | SAVING),
-        (f"{SWEEP} --retries 4 {EVERY}", "sweeps.executor.run_sweep", {"retries": 4, **SAVING}),
-        (f"{SWEEP} --workers 3", "sweeps.executor.run_sweep", {"workers": 3, "retries": 1}),
+        (f"{SWEEP} --retries 4 {EVERY}", "sweeps.run_sweep.run_sweep", {"retries": 4, **SAVING}),
+        (f"{SWEEP} --workers 3", "sweeps.run_sweep.run_sweep", {"workers": 3, "retries": 1}),
         (
             "evaluate begun --episodes 2 --max-steps 3 --seed 5 --vote mean --weights 8",
             "training.evaluation.evaluate_saved_run",
