@@ -176,7 +176,7 @@ def test_the_demo_has_its_report_even_if_the_inspector_fails(tmp_path, capsys, m
     def fails(*_, **__):
         raise TrainingError("the strategy raised ZeroDivisionError: boom")
 
-    monkeypatch.setattr("bootdqn.inspector.inspect.inspect_run", fails)
+    monkeypatch.setattr("bootdqn.inspector.page.inspect_run", fails)
     arguments = ["demo", "--out", str(tmp_path), "--sizes", "6", "--num-seeds", "1", "--max-episodes", "30"]
     assert run_command_line([*arguments, "--strategies", "greedy", "--workers", "1"]) == 0
     printed = capsys.readouterr().out
@@ -234,7 +234,7 @@ def test_an_error_of_another_kind_keeps_its_traceback(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("command", "doing"),
-    [("evaluate", "training.evaluation.evaluate_saved_run"), ("inspect", "inspector.inspect.inspect_run")],
+    [("evaluate", "training.evaluation.evaluate_saved_run"), ("inspect", "inspector.page.inspect_run")],
 )
 def test_a_command_that_is_interrupted_says_so_in_a_line(command, doing, capsys, monkeypatch):
     def interrupted(*_args, **_options):

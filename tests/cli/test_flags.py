@@ -35,7 +35,7 @@ class ReachedError(Exception):
         ),
         (
             "inspect begun --episodes 2 --max-steps 3 --seed 5 --head 1 --strategy gain --weights 8",
-            "inspector.inspect.inspect_run",
+            "inspector.page.inspect_run",
             {"episodes": 2, "max_steps": 3, "seed": 5, "head": 1, "strategy": "gain", "weights": "8"},
         ),
     ],

@@ -16,7 +16,7 @@ from bootdqn.config.envs import GymConfig
 from bootdqn.config.train import from_flat
 from bootdqn.envs.factory import make_environment, spec_of
 from bootdqn.envs.two_paths import TwoPaths
-from bootdqn.inspector.inspect import inspect_run
+from bootdqn.inspector.page import inspect_run
 from bootdqn.training.run import run
 
 SIZES = [(1, 10), (2, 10), (1, 1), (3, 2), (4, 7)]

@@ -8,10 +8,9 @@ import pytest
 from scipy.stats import entropy
 
 import bootdqn
-from bootdqn.inspector.figure import draw_step
-from bootdqn.inspector.inspect import inspect_run
-from bootdqn.inspector.page import DIGITS, page_data
-from bootdqn.inspector.recording import Player
+from bootdqn.inspector.figure import plot_step
+from bootdqn.inspector.page import DIGITS, inspect_run, page_data
+from bootdqn.inspector.recording import Recorder
 from reference.browser import data_of
 
 
@@ -23,8 +22,8 @@ from reference.browser import data_of
     ],
 )
 def test_the_numbers_shown_are_those_of_the_formulas_on_the_recorded_values(deep_sea, strategy):
-    player = Player(deep_sea, strategy=strategy)
-    recording = player.record(episodes=2, max_steps=100, seed=3, head=None)
+    recorder = Recorder(deep_sea, strategy=strategy)
+    recording = recorder.record(episodes=2, max_steps=100, seed=3, head=None)
     name, scale = strategy.split(":")[0], float([*strategy.split("scale="), "1"][1])
     reduce = "mean" if strategy in ("evoi", "evoi:scale=7") else "sum"
     assert len(recording.steps) == 12
@@ -48,13 +47,13 @@ def test_the_numbers_shown_are_those_of_the_formulas_on_the_recorded_values(deep
 
 @pytest.mark.parametrize("head", [0, 3])
 def test_the_head_that_is_asked_for_is_the_active_one(deep_sea, head):
-    recording = Player(deep_sea, strategy="greedy").record(episodes=4, max_steps=100, seed=0, head=head)
+    recording = Recorder(deep_sea, strategy="greedy").record(episodes=4, max_steps=100, seed=0, head=head)
     assert {step.head for step in recording.steps} == {head}
     assert all(step.action == step.q[head].argmax() for step in recording.steps)
 
 
 def test_actions_are_called_what_they_do(deep_sea):
-    steps = Player(deep_sea, strategy="greedy").record(episodes=3, max_steps=100, seed=0, head=None).steps
+    steps = Recorder(deep_sea, strategy="greedy").record(episodes=3, max_steps=100, seed=0, head=None).steps
     for step, following in pairwise(steps):
         if following.episode == step.episode:
             went_right = following.cell[1] > step.cell[1]
@@ -62,15 +61,15 @@ def test_actions_are_called_what_they_do(deep_sea):
 
 
 def test_the_bars_of_the_figure_are_the_active_heads_values_and_the_bonuses_on_top(deep_sea):
-    recording = Player(deep_sea, strategy="greedy").record(episodes=1, max_steps=9, seed=0, head=2)
+    recording = Recorder(deep_sea, strategy="greedy").record(episodes=1, max_steps=9, seed=0, head=2)
     step = recording.steps[1]
-    tops = [bar.get_y() + bar.get_height() for bar in draw_step(recording, 1).axes[1].patches]
+    tops = [bar.get_y() + bar.get_height() for bar in plot_step(recording, 1).axes[1].patches]
     own, gain, evoi = step.q[2], bootdqn.gain(step.q)[2], bootdqn.evoi(step.q, reduce="sum")
     assert np.reshape(tops, (4, 2)) == pytest.approx(np.stack([own, own + gain, own, own + evoi]), rel=1e-5)
 
 
 def test_a_flip_is_told_with_its_numbers(deep_sea):
-    recording = Player(deep_sea).record(episodes=5, max_steps=100, seed=0, head=None)
+    recording = Recorder(deep_sea).record(episodes=5, max_steps=100, seed=0, head=None)
     flips = [
         (step, shown)
         for step, shown in zip(recording.steps, page_data(recording, [])["steps"], strict=True)
@@ -85,7 +84,7 @@ def test_a_flip_is_told_with_its_numbers(deep_sea):
 
 @pytest.mark.parametrize("strategy", ["gain:scale=20", "evoi:reduce=sum,scale=0.5"])
 def test_the_numbers_of_a_flip_lead_to_what_was_done(deep_sea, strategy):
-    recording = Player(deep_sea, strategy=strategy).record(episodes=20, max_steps=200, seed=0, head=None)
+    recording = Recorder(deep_sea, strategy=strategy).record(episodes=20, max_steps=200, seed=0, head=None)
     sentences = [shown["flip"] for shown in page_data(recording, [])["steps"] if shown["flip"]]
     assert sentences
     for sentence in sentences:
@@ -94,7 +93,7 @@ def test_the_numbers_of_a_flip_lead_to_what_was_done(deep_sea, strategy):
 
 
 def test_a_flip_by_chance_is_told_with_its_probabilities_and_not_as_information(deep_sea, tmp_path):
-    recording = Player(deep_sea, strategy="boltzmann:temperature=0.5").record(
+    recording = Recorder(deep_sea, strategy="boltzmann:temperature=0.5").record(
         episodes=5, max_steps=100, seed=0, head=None
     )
     shown = page_data(recording, [])["steps"]
@@ -104,18 +103,18 @@ def test_a_flip_by_chance_is_told_with_its_probabilities_and_not_as_information(
         assert (one["flip"] is not None) == (step.action != int(np.argmax(own)))
         if one["flip"]:
             share = np.exp(own / 0.5) / np.exp(own / 0.5).sum()
-            chances = f"drawn with probability {share[step.action]:.3g}, the other has {share[np.argmax(own)]:.3g}."
+            chances = f"sampled with probability {share[step.action]:.3g}, the other has {share[np.argmax(own)]:.3g}."
             assert one["flip"].endswith(chances)
     told = inspect_run(deep_sea, tmp_path / "page.html", strategy="boltzmann")
-    assert "changed by the draw of an action" in told
+    assert "changed by sampling the action" in told
 
 
 @pytest.mark.usefixtures("own_strategies")
 @pytest.mark.parametrize("strategy", ["ucb", "ucb:scale=5", "ids", "vote", "vote:rule=borda", "barred"])
 def test_flips_of_a_strategy_without_a_head_are_flips_from_the_mean_whichever_head_is_shown(deep_sea, strategy):
-    player, seen, parted = Player(deep_sea, strategy=strategy), {}, False
+    recorder, seen, parted = Recorder(deep_sea, strategy=strategy), {}, False
     for seed in range(3):
-        recording = player.record(episodes=8, max_steps=100, seed=seed, head=None)
+        recording = recorder.record(episodes=8, max_steps=100, seed=seed, head=None)
         for step, shown in zip(recording.steps, page_data(recording, [])["steps"], strict=True):
             best = int(np.argmax(step.q.mean(axis=0)))
             parted |= best != int(np.argmax(step.q[step.head]))
@@ -133,7 +132,7 @@ def test_flips_of_a_strategy_without_a_head_are_flips_from_the_mean_whichever_he
 
 @pytest.mark.parametrize("strategy", ["vote:rule=mean", "ucb:scale=0"])
 def test_a_strategy_that_is_the_mean_never_flips(deep_sea, strategy):
-    recording = Player(deep_sea, strategy=strategy).record(episodes=20, max_steps=200, seed=0, head=None)
+    recording = Recorder(deep_sea, strategy=strategy).record(episodes=20, max_steps=200, seed=0, head=None)
     assert not any(recording.flip(step) for step in recording.steps)
 
 
@@ -142,7 +141,7 @@ def test_a_strategy_that_is_the_mean_never_flips(deep_sea, strategy):
     ("strategy", "words"),
     [
         ("gain", "changed by information from what the active head alone would do."),
-        ("boltzmann", "changed by the draw of an action from what the active head alone would do."),
+        ("boltzmann", "changed by sampling the action from what the active head alone would do."),
         ("ids", "changed by information from what the ensemble's mean would do."),
         ("vote", "changed by the vote from what the ensemble's mean would do."),
         ("barred", "changed by the strategy barred from what the ensemble's mean would do."),
@@ -163,19 +162,19 @@ def test_it_is_told_what_changed_the_choice_and_whose(deep_sea, tmp_path, strate
         ("greedy", None),
         ("gain:scale=2", None),
         ("evoi", None),
-        ("ucb:scale=5", "score of ucb:scale=5: the action with the highest is done"),
-        ("ids", "score of ids: the action with the highest is done"),
-        ("vote", "score of vote: the highest is done, a tie goes to the higher mean"),
-        ("boltzmann", "probability by boltzmann: an action is drawn"),
-        ("barred", "score of barred: the action with the highest is done"),
+        ("ucb:scale=5", "score of ucb:scale=5: the action with the highest is taken"),
+        ("ids", "score of ids: the action with the highest is taken"),
+        ("vote", "score of vote: the highest is taken, a tie goes to the higher mean"),
+        ("boltzmann", "probability by boltzmann: an action is sampled"),
+        ("barred", "score of barred: the action with the highest is taken"),
         ("opposed", "score of opposed: its own rule chooses by them"),
     ],
 )
 def test_scores_that_the_bars_do_not_show_have_a_row_and_the_figure_says_the_same(deep_sea, strategy, title):
-    recording = Player(deep_sea, strategy=strategy).record(episodes=1, max_steps=100, seed=0, head=None)
+    recording = Recorder(deep_sea, strategy=strategy).record(episodes=1, max_steps=100, seed=0, head=None)
     step = recording.steps[2]
     assert page_data(recording, [])["scoreTitle"] == title
-    axes = draw_step(recording, 2).axes
+    axes = plot_step(recording, 2).axes
     followed = strategy not in ("ucb:scale=5", "ids", "vote", "barred")
     who = f"head {step.head}" if followed else strategy
     assert axes[1].get_title() == f"{who} did {step.names[step.action]}"

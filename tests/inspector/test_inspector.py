@@ -11,9 +11,9 @@ import bootdqn
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError
 from bootdqn.envs.deep_sea import DeepSea
-from bootdqn.inspector.inspect import inspect_run
 from bootdqn.inspector.maps import deep_sea_maps
-from bootdqn.inspector.recording import Player
+from bootdqn.inspector.page import inspect_run
+from bootdqn.inspector.recording import Recorder
 from bootdqn.runs.directory import RunDirectory
 from reference.browser import data_of, opened
 from reference.faults import WALK, Walk, disturbed, train
@@ -45,29 +45,29 @@ def test_an_environment_that_raises_while_the_maps_are_made_is_told_in_a_line(de
 
 
 def test_a_strategy_that_raises_while_the_maps_are_made_is_told_in_a_line(deep_sea, monkeypatch):
-    player = Player(deep_sea)
-    monkeypatch.setattr(type(player.strategy), "scores", raises)
+    recorder = Recorder(deep_sea)
+    monkeypatch.setattr(type(recorder.strategy), "scores", raises)
     with pytest.raises(TrainingError, match=r"^the strategy raised ZeroDivisionError: boom$"):
-        deep_sea_maps(player, deep_sea, seed=0, weights=None)
+        deep_sea_maps(recorder, deep_sea, seed=0, weights=None)
 
 
 def test_the_maps_are_made_with_the_threads_of_the_run(deep_sea, monkeypatch):
-    player, seen = Player(deep_sea), set()
-    own = player.config.run.threads
-    select = type(player.strategy).select
+    recorder, seen = Recorder(deep_sea), set()
+    own = recorder.config.run.threads
+    select = type(recorder.strategy).select
     watched = lambda *given: seen.add(torch.get_num_threads()) or select(*given)  # noqa: E731
-    monkeypatch.setattr(type(player.strategy), "select", watched)
+    monkeypatch.setattr(type(recorder.strategy), "select", watched)
     with torch_threads(own + 1):
-        deep_sea_maps(player, deep_sea, seed=0, weights=None)
+        deep_sea_maps(recorder, deep_sea, seed=0, weights=None)
     assert seen == {own}
 
 
 def test_maps_are_those_of_the_networks(deep_sea):
-    player = Player(deep_sea)
-    q = player.opened.q_values(np.arange(36)).reshape(6, 6, 5, 2)
+    recorder = Recorder(deep_sea)
+    q = recorder.run.q_values(np.arange(36)).reshape(6, 6, 5, 2)
     cells = itertools.product(range(6), repeat=2)
-    wanting_right = [(q[cell].argmax(axis=-1) == player.environment.optimal_action(*cell)).mean() for cell in cells]
-    last = deep_sea_maps(player, deep_sea, seed=0, weights=None)[-1]
+    wanting_right = [(q[cell].argmax(axis=-1) == recorder.environment.optimal_action(*cell)).mean() for cell in cells]
+    last = deep_sea_maps(recorder, deep_sea, seed=0, weights=None)[-1]
     assert last.votes.ravel() == pytest.approx(wanting_right)
     assert last.evoi == pytest.approx(bootdqn.evoi(q, reduce="sum").max(axis=-1), rel=1e-5)
 
@@ -99,7 +99,7 @@ def test_a_game_is_shown_frame_by_frame_in_little_space(game, tmp_path):
 
 def test_the_figure_is_of_the_first_flip_unless_it_is_said_of_which(deep_sea, tmp_path):
     def flips(seed):
-        recording = Player(deep_sea, "200").record(episodes=1, max_steps=1000, seed=seed, head=None)
+        recording = Recorder(deep_sea, "200").record(episodes=1, max_steps=1000, seed=seed, head=None)
         return [number for number, step in enumerate(recording.steps) if recording.flip(step)]
 
     figure = tmp_path / "figure.png"

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from bootdqn.config.variants import algorithm
-from bootdqn.inspector.inspect import inspect_run
+from bootdqn.inspector.page import inspect_run
 from bootdqn.inspector.recording import METHODS
 from reference.browser import data_of, opened
 

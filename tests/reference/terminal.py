@@ -119,7 +119,7 @@ def _watch(child, screen):
 
 def _serve():
     import bootdqn.envs.atari
-    import bootdqn.inspector.inspect
+    import bootdqn.inspector.page
     import bootdqn.report.report
     import bootdqn.sweeps.run_sweep
     import bootdqn.training.evaluation

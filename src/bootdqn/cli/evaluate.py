@@ -106,7 +106,7 @@ class InspectCommand:
 
     def execute(self) -> int:
         """Play, write the page or the figure, and print its name."""
-        from bootdqn.inspector.inspect import inspect_run
+        from bootdqn.inspector.page import inspect_run
         from bootdqn.training.display import status_line
 
         with status_line(str(self.run_dir)) as show:
@@ -121,7 +121,7 @@ class InspectCommand:
                 seed=self.seed,
                 figure=self.figure,
                 step=self.step,
-                show=show,
+                progress=show,
             )
         print(message)
         return 0

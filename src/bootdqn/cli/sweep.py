@@ -79,7 +79,7 @@ class DemoCommand:
 
     def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
         """Inspect the last snapshot of the last strategy at the largest size."""
-        from bootdqn.inspector.inspect import inspect_run
+        from bootdqn.inspector.page import inspect_run
 
         wanted = [run for run in runs if run.config.env.size == max(self.sizes) and run.config.run.seed == 0]
         path = self.out / wanted[-1].name

@@ -1,1 +1,1 @@
-"""One recorded episode, or a few, into one page that shows why each action was chosen."""
+"""The inspector: recorded episodes of a run on one HTML page that explains every action."""

@@ -1,4 +1,4 @@
-"""The paper's Fig. 1 for one step: what was seen, and bars of Q, gain and EVOI for every action."""
+"""The figure of one step, as Fig. 1 of the paper: the state, and bars of Q, gain and EVOI for every action."""
 
 from pathlib import Path
 
@@ -10,35 +10,34 @@ from matplotlib.figure import Figure
 from bootdqn.common.specs import Array
 from bootdqn.common.text import as_plotted
 from bootdqn.config.variants import algorithm
-from bootdqn.inspector.page import score_title
 from bootdqn.inspector.recording import Recording, Step
 
 
-def draw_step(recording: Recording, number: int) -> Figure:
-    """Return the figure for the step `number`."""
+def plot_step(recording: Recording, number: int) -> Figure:
+    """Return the figure of step `number`."""
     step = recording.steps[number]
     with mpl.rc_context(
         {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none"}
     ):
-        scores_below = not recording.scores_are_in_the_bars
+        scores_below = not recording.scores_in_bars
         figure = Figure(figsize=(9, 5.2 if scores_below else 3.8), layout="constrained")
         grid = figure.add_gridspec(
             2 if scores_below else 1, 2, width_ratios=(1, 2.2), height_ratios=(3, 1.2)[: 1 + scores_below]
         )
-        _show(figure.add_subplot(grid[0, 0]), step, recording)
-        _bars(figure.add_subplot(grid[0, 1]), step, recording)
+        _plot_state(figure.add_subplot(grid[0, 0]), step, recording)
+        _plot_values(figure.add_subplot(grid[0, 1]), step, recording)
         if scores_below:
-            _scores(figure.add_subplot(grid[1, 1]), step, recording)
+            _plot_scores(figure.add_subplot(grid[1, 1]), step, recording)
         return figure
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write the figure in the format that the name of `path` says."""
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write the figure in the format of the suffix of `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=200)
 
 
-def _show(axes: Axes, step: Step, recording: Recording) -> None:
+def _plot_state(axes: Axes, step: Step, recording: Recording) -> None:
     axes.axis("off")
     axes.set_title(as_plotted(recording.title), fontsize=9)
     if step.frame is not None:
@@ -50,8 +49,8 @@ def _show(axes: Axes, step: Step, recording: Recording) -> None:
         axes.imshow(grid, cmap="Blues", vmin=0, vmax=2.4)
 
 
-def _bars(axes: Axes, step: Step, recording: Recording) -> None:
-    found = recording.opinions(step)
+def _plot_values(axes: Axes, step: Step, recording: Recording) -> None:
+    found = recording.analysis(step)
     x = np.arange(len(step.names))
     floor = _scale(axes, np.concatenate([step.q.ravel(), found.own + found.gain, found.own + found.evoi]))
     colours = {"gain": algorithm("gain").colour, "EVOI": algorithm("evoi:reduce=sum").colour}
@@ -62,28 +61,28 @@ def _bars(axes: Axes, step: Step, recording: Recording) -> None:
         axes.axhline(float((found.own + extra).max()), color=colours[label], linestyle="--", linewidth=1)
     for values in step.q:
         axes.scatter(x, values, s=9, color="black", alpha=0.5, zorder=3)
-    _name_actions(axes, step)
+    _label_actions(axes, step)
     axes.set_ylabel("value")
     who = f"head {step.head}" if recording.follows_head else recording.strategy_text
     axes.set_title(as_plotted(f"{who} did {step.names[step.action]}"), fontsize=9)
     axes.figure.legend(loc="outside upper right", ncols=3, frameon=False, fontsize=8)
 
 
-def _scores(axes: Axes, step: Step, recording: Recording) -> None:
-    """Draw the numbers by which the strategy chose; an infinite one has no bar."""
-    numbers = recording.deciding(step)
+def _plot_scores(axes: Axes, step: Step, recording: Recording) -> None:
+    """Plot the numbers by which the strategy chose; an infinite one has no bar."""
+    numbers = recording.decision_values(step)
     finite = np.isfinite(numbers)
-    from_zero = recording.scores_begin_at_zero or not finite.any()
+    from_zero = recording.scores_start_at_zero or not finite.any()
     floor = _scale(axes, np.concatenate([numbers[finite], np.zeros(int(from_zero))]), margin=0.22)
     heights = np.where(finite, numbers - floor, 0.0)
     colour = algorithm(recording.strategy_text).colour
     bars = axes.bar(np.arange(len(numbers)), heights, 0.4, bottom=floor, color=colour)
     axes.bar_label(bars, [f"{number:.3g}" for number in numbers], fontsize=6 if len(numbers) > 6 else 8)
-    _name_actions(axes, step)
-    axes.set_title(as_plotted(score_title(recording)), fontsize=9)
+    _label_actions(axes, step)
+    axes.set_title(as_plotted(recording.score_title), fontsize=9)
 
 
-def _name_actions(axes: Axes, step: Step) -> None:
+def _label_actions(axes: Axes, step: Step) -> None:
     names, many = [as_plotted(name) for name in step.names], len(step.names) > 6
     axes.set_xticks(
         np.arange(len(names)), names, rotation=45 if many else 0, ha="right" if many else "center", fontsize=8
@@ -93,7 +92,7 @@ def _name_actions(axes: Axes, step: Step) -> None:
 
 
 def _scale(axes: Axes, values: Array, margin: float = 0.08) -> float:
-    """Fit the axis to `values`, with a line at zero if that is near, and return where bars begin: there, or below."""
+    """Fit the axis to `values`, with a line at zero if that is near, and return the bottom of the bars."""
     low, high = float(values.min()), float(values.max())
     if low > 0 and (low < high / 2 or low == high):
         low = 0.0

@@ -1,10 +1,11 @@
-"""The inspector's page: numbers computed here, plotted by the script beside this file."""
+"""The inspector's page: data computed here, and shown by the script beside this file."""
 
 import base64
 import io
 import json
 import math
 import re
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,80 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from bootdqn.common.errors import UsageError, check_writable
 from bootdqn.common.files import write_text_atomically
 from bootdqn.common.specs import Array
+from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.variants import algorithm
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Evoi, Gain, Strategy, Vote
-from bootdqn.inspector.maps import Maps
-from bootdqn.inspector.recording import Compared, Recording, Step
+from bootdqn.inspector.figure import plot_step, save_figure
+from bootdqn.inspector.maps import Maps, deep_sea_maps
+from bootdqn.inspector.recording import ComparedStrategies, Recorder, Recording, Step
+from bootdqn.runs.directory import find_weights
+
+DIGITS = 5
+_HERE = Path(__file__).parent
+
+
+def inspect_run(
+    path: Path,
+    out: Path,
+    *,
+    weights: str | Path | int | None = None,
+    episodes: int = 1,
+    max_steps: int = 1000,
+    strategy: str | None = None,
+    head: int | None = None,
+    seed: int = 0,
+    figure: Path | None = None,
+    step: int | None = None,
+    progress: Callable[[str], None] = lambda _text: None,
+) -> str:
+    """Record episodes of the run in directory `path` and write the page `out`, or instead the figure of one step.
+
+    Args:
+        path: The run directory.
+        out: The page to write.
+        weights: Step of a snapshot, or a file of weights (None: the last saved).
+        episodes: Number of episodes.
+        max_steps: Limit on the steps of all episodes together.
+        strategy: Strategy to act by (None: as in training).
+        head: Active head (None: sampled for each episode).
+        seed: Seed of the environment, the heads and sampled actions.
+        figure: File of a figure to write instead of the page.
+        step: Step of the figure (None: the first in which the strategy chose another action than the head alone).
+        progress: Called with a line of text after every step.
+
+    Returns:
+        A message that names the file to open.
+
+    Raises:
+        UsageError: The run, the weights, the strategy, the head or the step do not exist, or a file cannot be written.
+        TrainingError: The environment or the strategy raised an exception.
+    """
+    check_writable(*((out, "--out") if figure is None else (figure, "--figure")))
+    try:
+        recorder = Recorder(path, weights, strategy)
+    except ValueError as error:
+        raise UsageError(f"--strategy: {error}") from error
+    recording = recorder.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head, progress=progress)
+    without = f" What the agent saw is not shown: {recorder.render_error}." if recorder.render_error else ""
+    if figure is not None:
+        flips = (number for number, one in enumerate(recording.steps) if recording.flip(one))
+        shown = next(flips, 0) if step is None else step
+        if not 0 <= shown < len(recording.steps):
+            raise UsageError(f"--step must be in 0..{len(recording.steps) - 1}, got {step}")
+        save_figure(plot_step(recording, shown), figure)
+        return f"Open {figure}, which is of step {shown}.{without}"
+    maps = []
+    if isinstance(recorder.config.env, DeepSeaConfig):
+        maps = deep_sea_maps(recorder, path, seed, find_weights(path, weights))
+    page = write_page(recording, maps, out)
+    return f"{summary(recording)} Open {page} in a browser.{without}"
 
 
 def summary(recording: Recording) -> str:
-    """Say how many steps there are, and how many of them flipped, by what and from what."""
+    """Return a sentence with the number of steps, and how many of them the strategy changed."""
     flips = sum(recording.flip(step) for step in recording.steps)
     reference = "the active head alone" if recording.follows_head else "the ensemble's mean"
     return (
@@ -31,8 +96,8 @@ def summary(recording: Recording) -> str:
 
 
 def flip_sentence(recording: Recording, step: Step) -> str:
-    """Say with the numbers how the strategy came to do something else than the reference alone would have done."""
-    found, reference = recording.opinions(step), recording.reference(step)
+    """Return two sentences that explain, with the numbers, why the strategy did not follow the reference."""
+    found, reference = recording.analysis(step), recording.reference(step)
     done, alone = step.action, int(np.argmax(reference))
     who, it = (f"Head {step.head} alone", "It") if recording.follows_head else ("The ensemble's mean", "The strategy")
     text = (
@@ -43,34 +108,18 @@ def flip_sentence(recording: Recording, step: Step) -> str:
     if type(recording.strategy) in bonuses:
         word, bonus = bonuses[type(recording.strategy)]
         return f"{text}: {word} adds {bonus[done]:.3g} to it, and {bonus[alone]:.3g} to the other."
-    mine, other = recording.deciding(step)[[done, alone]]
-    if recording.scores_are_chances:
-        return f"{text}: drawn with probability {mine:.3g}, the other has {other:.3g}."
+    mine, other = recording.decision_values(step)[[done, alone]]
+    if recording.scores_are_log_probabilities:
+        return f"{text}: sampled with probability {mine:.3g}, the other has {other:.3g}."
     return f"{text}: its score is {mine:.3g}, the other's {other:.3g}."
 
 
-def score_title(recording: Recording) -> str:
-    """Say what the numbers by which the strategy chose are, and how it chose by them."""
-    if recording.scores_are_chances:
-        return f"probability by {recording.strategy_text}: an action is drawn"
-    rule = "the action with the highest is done"
-    if type(recording.strategy) is Vote:
-        rule = "the highest is done, a tie goes to the higher mean"
-    elif type(recording.strategy).select is not Strategy.select:
-        rule = "its own rule chooses by them"
-    return f"score of {recording.strategy_text}: {rule}"
-
-
 def _cause(strategy: Strategy) -> str:
-    """Say what makes an action another one than the reference would choose."""
-    causes: dict[type[Strategy], str] = {Boltzmann: "the draw of an action", Vote: "the vote"}
+    """Return the reason why an action differs from that of the reference."""
+    causes: dict[type[Strategy], str] = {Boltzmann: "sampling the action", Vote: "the vote"}
     return causes.get(
         type(strategy), "information" if type(strategy) in STRATEGIES else f"the strategy {strategy.name}"
     )
-
-
-_HERE = Path(__file__).parent
-DIGITS = 5
 
 
 def write_page(recording: Recording, maps: list[Maps], path: Path) -> Path:
@@ -92,16 +141,16 @@ def write_page(recording: Recording, maps: list[Maps], path: Path) -> Path:
 
 
 def page_data(recording: Recording, maps: list[Maps]) -> dict[str, Any]:
-    """Return everything that the page shows, ready for JSON."""
+    """Return the data of the page, ready for JSON."""
     return {
         "title": recording.title,
         "strategy": recording.strategy_text,
         "followsHead": recording.follows_head,
-        "bars": _bars(recording.compared),
+        "bars": _bonus_label(recording.compared),
         "weightsStep": recording.weights_step,
         "methods": [{"name": name, "colour": colour} for name, colour in recording.methods.items()],
-        "scoreTitle": None if recording.scores_are_in_the_bars else score_title(recording),
-        "scoresFromZero": recording.scores_begin_at_zero,
+        "scoreTitle": None if recording.scores_in_bars else recording.score_title,
+        "scoresFromZero": recording.scores_start_at_zero,
         "colours": {
             "q": "#9db0c9",
             "gain": algorithm("gain").colour,
@@ -118,8 +167,8 @@ def page_data(recording: Recording, maps: list[Maps]) -> dict[str, Any]:
     }
 
 
-def _bars(compared: Compared) -> str:
-    """Say what is put on top of the Q-values."""
+def _bonus_label(compared: ComparedStrategies) -> str:
+    """Return the label of the bonuses on top of the Q-values."""
     gain, evoi = compared.gain, compared.evoi
     return f"gain{_times(gain.scale)} and EVOI by {evoi.reduce} over heads{_times(evoi.scale)}"
 
@@ -129,7 +178,7 @@ def _times(scale: float) -> str:
 
 
 def _step(recording: Recording, step: Step) -> dict[str, Any]:
-    found = recording.opinions(step)
+    found = recording.analysis(step)
     return {
         "episode": step.episode,
         "head": step.head,
@@ -138,7 +187,7 @@ def _step(recording: Recording, step: Step) -> dict[str, Any]:
         "evoi": _rounded(found.evoi),
         "mean": _rounded(found.mean),
         "choices": recording.choices(step),
-        "scores": [_any_number(score) for score in recording.deciding(step)],
+        "scores": [_json_number(score) for score in recording.decision_values(step)],
         "action": step.action,
         "reward": step.reward,
         "value": round(float(found.mean.max()), DIGITS),
@@ -150,8 +199,8 @@ def _step(recording: Recording, step: Step) -> dict[str, Any]:
     }
 
 
-def _any_number(value: float) -> float | str:
-    """Return six digits of a number of any size; one that JSON does not know as the word that JavaScript reads."""
+def _json_number(value: float) -> float | str:
+    """Return a number with six digits; one that JSON cannot express as the text that JavaScript's Number reads."""
     if math.isfinite(value):
         return float(f"{value:.6g}")
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -162,7 +211,7 @@ def _rounded(values: Array) -> Any:
 
 
 def _image(frame: Array) -> str:
-    """Return a frame as a data address; games have few colours, so a palette loses next to nothing."""
+    """Return a frame as a data URL; games have few colours, so a palette loses next to nothing."""
     buffer = io.BytesIO()
     Image.fromarray(frame).quantize(64).save(buffer, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -1,4 +1,4 @@
-"""Playing with a trained agent while writing down every head's opinion of every action."""
+"""Record episodes of a trained agent, with the Q-values of every head at every step."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,6 @@ from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import LoadedRun, open_run
 from bootdqn.training.evaluation import Rollout
 
-CULPRIT = "the environment"
 METHODS = {
     "BootDQN": "greedy",
     "BootDQN-UCB": "ucb",
@@ -37,31 +36,31 @@ METHODS = {
     "BootDQN-EVOI": "evoi:reduce=sum",
     "vote": "vote",
 }
-"""Whose choice is shown beside what was done, and which strategy has its colour."""
+"""Algorithms whose choices are shown beside the action taken, and the strategy that has their colour."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One decision."""
+    """One recorded step of an episode."""
 
     episode: int
     head: int
     q: Array
     """(K, A)"""
     scores: Array
-    """(A,): the strategy's own, by which it chose."""
+    """(A,): scores of the strategy."""
     action: int
     reward: float
     frame: Array | None
-    """What the environment showed, (height, width, 3) uint8; None on DeepSea."""
+    """Rendered image (height, width, 3) uint8; None on DeepSea, or if the environment cannot be rendered."""
     cell: tuple[int, int] | None
     """Row and column on DeepSea."""
     names: tuple[str, ...]
-    """What the actions are called here."""
+    """Names of the actions in this state."""
 
 
-class Compared(NamedTuple):
-    """The strategies whose choices are shown, beside the active head's own and the vote."""
+class ComparedStrategies(NamedTuple):
+    """The strategies whose choices are shown beside those of the active head and of the vote."""
 
     ucb: Ucb
     gain: Gain
@@ -69,21 +68,21 @@ class Compared(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Opinions:
-    """What follows from the Q-values of one step."""
+class StepAnalysis:
+    """Quantities computed from the Q-values of one step."""
 
     own: Array
     """(A,): the active head's Q-values."""
     gain: Array
-    """(A,): what its gain, times the scale, adds to them."""
+    """(A,): gain of the active head, times the scale."""
     evoi: Array
-    """(A,): what EVOI, times the scale, adds to them."""
+    """(A,): EVOI, times the scale."""
     mean: Array
-    """(A,): the ensemble's mean."""
+    """(A,): mean over heads."""
     choices: tuple[int, ...]
-    """What each of `METHODS` would do."""
+    """Action that each of `METHODS` would take."""
     vote_entropy: float
-    """Entropy of the votes, in nats."""
+    """Entropy of the vote shares in nats."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +93,18 @@ class Recording:
     strategy: Strategy
     strategy_text: str
     follows_head: bool
-    """Whether the strategy has an active head; if not, that of a step is only one to compare with."""
-    compared: Compared
+    """Whether the strategy depends on the active head; if not, the head of a step is only for comparison."""
+    compared: ComparedStrategies
     weights_step: int
     steps: list[Step]
 
-    def opinions(self, step: Step) -> Opinions:
-        """Return what the formulas make of a step's Q-values."""
-        return opinions(step.q, step.head, self.compared)
+    def analysis(self, step: Step) -> StepAnalysis:
+        """Return the quantities computed from the Q-values of `step`."""
+        return analyse(step.q, step.head, self.compared)
 
     @property
     def methods(self) -> dict[str, str]:
-        """Whose choices are shown, with their colours: `METHODS`, and the strategy if it is none of them."""
+        """Names and colours of the algorithms whose choices are shown: `METHODS`, and the strategy if it is another."""
         colours = {name: algorithm(text).colour for name, text in METHODS.items()}
         if not self._is_compared:
             played = algorithm(self.strategy_text)
@@ -113,35 +112,47 @@ class Recording:
         return colours
 
     def choices(self, step: Step) -> tuple[int, ...]:
-        """Return what each of `methods` would do."""
-        return self.opinions(step).choices + (() if self._is_compared else (step.action,))
+        """Return the action that each of `methods` would take."""
+        return self.analysis(step).choices + (() if self._is_compared else (step.action,))
 
     @property
-    def scores_are_in_the_bars(self) -> bool:
-        """Whether the scores are in the picture already, as the active head's Q-values or with a bonus on top."""
+    def scores_in_bars(self) -> bool:
+        """Whether the bars of Q-values and bonuses show the scores already."""
         return type(self.strategy) in (Greedy, Gain, Evoi)
 
     @property
-    def scores_are_chances(self) -> bool:
-        """Whether the scores are the logarithms of the probabilities by which an action is drawn."""
+    def scores_are_log_probabilities(self) -> bool:
+        """Whether the scores are log-probabilities from which an action is sampled."""
         return type(self.strategy) is Boltzmann
 
     @property
-    def scores_begin_at_zero(self) -> bool:
-        """Whether the scores are shares or counts, whose bars mean little if they do not begin at zero."""
+    def scores_start_at_zero(self) -> bool:
+        """Whether the scores are shares or counts, whose bars must start at zero."""
         return type(self.strategy) in (Boltzmann, Vote)
 
-    def deciding(self, step: Step) -> Array:
-        """Return the numbers (A,) by which the strategy chose: its scores, or the probabilities."""
-        return np.exp(step.scores) if self.scores_are_chances else step.scores
+    @property
+    def score_title(self) -> str:
+        """The title of the scores: what they are, and how the strategy chose by them."""
+        if self.scores_are_log_probabilities:
+            return f"probability by {self.strategy_text}: an action is sampled"
+        rule = "the action with the highest is taken"
+        if type(self.strategy) is Vote:
+            rule = "the highest is taken, a tie goes to the higher mean"
+        elif type(self.strategy).select is not Strategy.select:
+            rule = "its own rule chooses by them"
+        return f"score of {self.strategy_text}: {rule}"
+
+    def decision_values(self, step: Step) -> Array:
+        """Return the numbers (A,) by which the strategy chose: its scores, or probabilities."""
+        return np.exp(step.scores) if self.scores_are_log_probabilities else step.scores
 
     def reference(self, step: Step) -> Array:
-        """Return the Q-values (A,) that a flip is a flip from: the active head's, or the mean if there is none."""
+        """Return the reference Q-values (A,): the active head's, or the mean over heads if there is none."""
         values: Array = step.q[step.head] if self.follows_head else step.q.mean(axis=0)
         return values
 
     def flip(self, step: Step) -> bool:
-        """Return whether the strategy did something else than the reference alone would have done."""
+        """Return whether the strategy chose another action than the reference Q-values alone."""
         return step.action != int(np.argmax(self.reference(step)))
 
     @property
@@ -149,20 +160,20 @@ class Recording:
         return type(self.strategy) in (Greedy, Ucb, Gain, Evoi) or self.strategy == Vote()
 
 
-def compared_with(strategy: Strategy, *, on_deep_sea: bool) -> Compared:
-    """Return the strategies to show: the run's own with its parameters, the others as in the paper."""
-    return Compared(
+def compared_strategies(strategy: Strategy, *, on_deep_sea: bool) -> ComparedStrategies:
+    """Return the strategies to compare: the run's own with its parameters, the others as in the paper."""
+    return ComparedStrategies(
         ucb=strategy if type(strategy) is Ucb else Ucb(),
         gain=strategy if type(strategy) is Gain else Gain(),
         evoi=strategy if type(strategy) is Evoi else Evoi(reduce="sum" if on_deep_sea else "mean"),
     )
 
 
-def opinions(q: Array, head: int, compared: Compared) -> Opinions:
-    """Return what the formulas make of Q-values (K, A)."""
+def analyse(q: Array, head: int, compared: ComparedStrategies) -> StepAnalysis:
+    """Return the quantities computed from Q-values (K, A)."""
     strategies: tuple[Strategy, ...] = (Greedy(), *compared)
     choices = [int(strategy.select(q, head)) for strategy in strategies]
-    return Opinions(
+    return StepAnalysis(
         own=q[head],
         gain=compared.gain.bonus(q, head),
         evoi=compared.evoi.bonus(q),
@@ -172,24 +183,28 @@ def opinions(q: Array, head: int, compared: Compared) -> Opinions:
     )
 
 
-class Player:
-    """An agent from a run folder, ready to play."""
+class Recorder:
+    """A trained agent that is recorded while it acts."""
 
     def __init__(self, path: Path, weights: str | Path | int | None = None, strategy: str | None = None) -> None:
-        """Load the run in folder `path`.
+        """Load a run.
 
         Args:
-            path: The run.
+            path: The run directory.
             weights: Step of one of its snapshots, or a file of weights (None: the last saved).
-            strategy: How to act (None: as in training).
+            strategy: Strategy to act by (None: as in training).
+
+        Raises:
+            ValueError: `strategy` is not valid.
+            UsageError: The run cannot be loaded.
         """
-        self.blind: str | None = None
-        """Why the environment cannot be shown, where it cannot."""
-        self.opened = self._open(path, weights)
-        self.config, self.environment = self.opened.config, self.opened.environment
+        self.render_error: str | None = None
+        """Why the environment cannot be rendered, if it cannot."""
+        self.run = self._open(path, weights)
+        self.config, self.environment = self.run.config, self.run.environment
         self.strategy_text = strategy or self.config.actor.strategy
         self.strategy = parse_strategy(self.strategy_text)
-        self.compared = compared_with(self.strategy, on_deep_sea=isinstance(self.config.env, DeepSeaConfig))
+        self.compared = compared_strategies(self.strategy, on_deep_sea=isinstance(self.config.env, DeepSeaConfig))
         env = self.config.env
         self.title = printable(f"{path.name or path}, {env.kind} {env.label}")
 
@@ -200,13 +215,20 @@ class Player:
         max_steps: int,
         seed: int,
         head: int | None,
-        show: Callable[[str], None] = lambda _words: None,
+        progress: Callable[[str], None] = lambda _text: None,
     ) -> Recording:
-        """Play and write down; an episode has one active head, drawn unless `head` says which.
+        """Record episodes.
+
+        Args:
+            episodes: Number of episodes.
+            max_steps: Limit on the steps of all episodes together.
+            seed: Seed of the environment, the heads and sampled actions.
+            head: Active head (None: sampled for each episode).
+            progress: Called with a line of text after every step.
 
         Raises:
             UsageError: There is no such head, or the strategy follows none.
-            TrainingError: The environment or the strategy raised something.
+            TrainingError: The environment or the strategy raised an exception.
         """
         rng = random_stream(seed, "inspection")
         steps: list[Step] = []
@@ -222,41 +244,39 @@ class Player:
         with pinned_threads(self.config.run.threads):
             for episode in range(episodes):
                 active = int(rng.integers(num_heads)) if head is None else head
-                rollout = Rollout(self.environment, CULPRIT, seed=int(rng.integers(2**31)))
+                rollout = Rollout(self.environment, "the environment", seed=int(rng.integers(2**31)))
                 while not rollout.done and len(steps) < max_steps:
                     observation = rollout.observation()
-                    q = self.opened.q_values(observation[None])[0]
+                    q = self.run.q_values(observation[None])[0]
                     with blamed_on("the strategy"):
                         scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))
-                    frame, cell = self._shown(observation)
-                    names, reward = self._names(cell), rollout.step(action)
+                    frame, cell = self._frame_and_cell(observation)
+                    names, reward = self._action_names(cell), rollout.step(action)
                     steps.append(Step(episode, active, q, scores, action, reward, frame, cell, names))
-                    show(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
-        return Recording(
-            self.title, self.strategy, self.strategy_text, has_head, self.compared, self.opened.step, steps
-        )
+                    progress(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
+        return Recording(self.title, self.strategy, self.strategy_text, has_head, self.compared, self.run.step, steps)
 
     def _open(self, path: Path, weights: str | Path | int | None) -> LoadedRun:
         try:
             return open_run(path, weights, render_mode="rgb_array")
         except RenderModeError as error:
-            self.blind = str(error)
+            self.render_error = str(error)
             return open_run(path, weights)
 
-    def _shown(self, observation: Array) -> tuple[Array | None, tuple[int, int] | None]:
+    def _frame_and_cell(self, observation: Array) -> tuple[Array | None, tuple[int, int] | None]:
         if isinstance(self.config.env, DeepSeaConfig):
             row, column = divmod(int(observation), self.config.env.size)
             return None, (row, column)
-        if self.blind is not None:
+        if self.render_error is not None:
             return None, None
         try:
             return np.asarray(self.environment.render(), np.uint8), None
-        except Exception as error:  # whatever an environment of somebody else raises
-            self.blind = f"{type(error).__name__}: {error}"
+        except Exception as error:  # an environment may raise anything
+            self.render_error = f"{type(error).__name__}: {error}"
             return None, None
 
-    def _names(self, cell: tuple[int, int] | None) -> tuple[str, ...]:
+    def _action_names(self, cell: tuple[int, int] | None) -> tuple[str, ...]:
         unwrapped: Any = getattr(self.environment, "unwrapped", self.environment)
         if cell is not None:
             right = unwrapped.optimal_action(*cell)
