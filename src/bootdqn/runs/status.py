@@ -92,7 +92,8 @@ def run_status(directory: RunDirectory, config: TrainConfig[Any] | None = None) 
         if config is not None:
             return _trainable(status, checkpoint, change)
     except DamagedFileError as error:
-        return replace(status, state=RunState.DAMAGED, problem=f"{error}; --restart starts the run again")
+        advice = "" if config is None else "; --restart starts the run again"
+        return replace(status, state=RunState.DAMAGED, problem=f"{error}{advice}")
     finished = status.summary.get("status") == "finished"
     return replace(status, state=RunState.FINISHED) if finished else status
 
