@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import default_settings, from_flat
+from bootdqn.config.train import default_settings, from_flat, to_flat
 from bootdqn.sweeps.cost import in_scheduling_order, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep, sweep_names
 from bootdqn.training.loop import make_components
@@ -257,6 +257,25 @@ def test_yaml_means_the_same_as_toml(tmp_path):
         "description: mine\nbase: {environment: deep-sea, max_episodes: 7}\naxes: {size: [5, 6], seed: [0, 1]}\n"
     )
     assert load_sweep(str(tmp_path / "own.toml")) == load_sweep(str(tmp_path / "own.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("max_episodes=10k", 10_000),
+        ("max_episodes=1e3", 1000),
+        ("hidden_sizes=50,50", (50, 50)),
+        ("hidden_sizes=[50, 50]", (50, 50)),
+        ("snapshot_every=log", "log"),
+        ("snapshot_every=none", None),
+        ("strategy=evoi:reduce=sum", "evoi:reduce=sum"),
+        ('strategy="gain"', "gain"),
+    ],
+)
+def test_an_override_is_written_as_its_flag_or_as_in_toml(override, value):
+    (run,) = load_sweep("paper-deepsea").with_overrides(["seed=[0]", "size=[5]", "strategy=gain", override]).runs()
+    found = to_flat(run.config)[override.partition("=")[0]]
+    assert (tuple(found) if isinstance(found, list) else found) == value
 
 
 def test_overrides_change_the_base_replace_an_axis_and_add_one():

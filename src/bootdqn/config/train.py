@@ -7,7 +7,7 @@ the flags of the command line, and a sweep varies them.
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from bootdqn.common.fields import Pattern, PositiveInt, Range, check_fields, format_literal
 from bootdqn.common.text import did_you_mean
@@ -189,6 +189,12 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
         unknown = next(iter(remaining))
         raise ValueError(f"unknown setting {unknown!r}{did_you_mean(str(unknown), known)}")
     return replace(default, **parts)
+
+
+def setting_types(environment: Any) -> dict[str, Any]:
+    """Return the annotated type of every setting of an environment's kind; none where there is no such kind."""
+    parts = _parts(DEFAULTS[environment]).values() if environment in DEFAULTS else ()
+    return {name: kind for part in parts for name, kind in get_type_hints(type(part), include_extras=True).items()}
 
 
 def _kind_of(flat: Mapping[str, Any]) -> str:

@@ -9,15 +9,16 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.fields import parse_as
+from bootdqn.common.fields import item_kind, parse_as
 from bootdqn.common.files import read_regular
 from bootdqn.common.text import did_you_mean
-from bootdqn.config.train import TrainConfig, from_flat, resolve, to_flat
+from bootdqn.config.train import TrainConfig, from_flat, resolve, setting_types, to_flat
 
 BUILT_IN = Path(__file__).with_name("definitions")
 SMOKE = "-smoke"
@@ -105,20 +106,23 @@ class Sweep:
 
         An override replaces the setting in the base, the axes and every variant; equal variants are run once.
 
-        Example: `["total_frames=1000000", "seed=[0, 1]", "strategy=evoi"]`.
+        A value is written as on the command line, a list as in TOML.
+
+        Example: `["total_frames=10M", "seed=[0, 1]", "strategy=evoi"]`.
         """
         base, axes, variants = dict(self.base), dict(self.axes), [dict(variant) for variant in self.variants]
+        kinds = setting_types(base.get("environment"))
         for override in overrides:
             key, equals, text = override.partition("=")
             if not equals or not key:
                 raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
-            value = parse_as(Any, text)
+            kind = kinds.get(key, Any)
+            value = _parse_override(kind, text)
             if isinstance(value, str) and value.startswith("["):
                 raise UsageError(f'{override} is not a list; write words as in \'strategy=["greedy", "gain"]\'')
             for variant in variants:
                 variant.pop(key, None)
-            takes_list = key in ("hidden_sizes", "imports", "env_options")
-            if key in axes or (isinstance(value, list) and not takes_list):
+            if key in axes or (isinstance(value, list) and item_kind(kind) is None):
                 axes[key] = value if isinstance(value, list) else [value]
                 base.pop(key, None)
             else:
@@ -209,6 +213,14 @@ def _checked(sweep: Sweep) -> Sweep:
         if "seed" in variant or "environment" in variant:
             raise UsageError(f"sweep {sweep.name}: a variant sets no seed and no environment, got {variant!r}")
     return sweep
+
+
+def _parse_override(kind: Any, text: str) -> Any:
+    """Return the value that `text` stands for; one that is not a `kind` is refused by the configuration."""
+    if not text.startswith(("[", '"', "'")):
+        with suppress(ValueError):
+            return parse_as(kind, text)
+    return parse_as(Any, text)
 
 
 def _value_in(settings: Mapping[str, Any], key: str) -> Any:
