@@ -152,7 +152,7 @@ def play(env: Any, replays: Sequence[ReplayBuffer], steps: Iterable[int], seed: 
         if ended:
             observation, _ = env.reset(seed=seed if step == 0 else None)
             for replay in replays:
-                replay.begin_episode(0, observation)
+                replay.start_episode(0, observation)
         action = env.action_space.sample()
         observation, reward, terminated, truncated, _ = env.step(action)
         mask = rng.random(NUM_HEADS) < 0.5

@@ -62,7 +62,7 @@ class NaiveReplay:
                 return total, 0.0, last.next_observation
         return total, worth, last.next_observation
 
-    def begin_episode(self, env: int, observation: Any) -> None:
+    def start_episode(self, env: int, observation: Any) -> None:
         """Remember where the next transition starts."""
         self._current[env] = np.array(observation)
         self._step[env] = 0

@@ -66,7 +66,7 @@ class Drive:
         observation = self.observe(env)
         if self._between_episodes[env]:
             for replay in self._replays:
-                replay.begin_episode(env, observation)
+                replay.start_episode(env, observation)
             self._between_episodes[env] = False
         else:
             terminated, truncated = ENDS[end]

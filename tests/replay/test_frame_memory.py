@@ -38,7 +38,7 @@ def test_every_kind_of_frame_is_kept_without_loss_however_it_lies_in_memory(arra
     rng = np.random.default_rng(0)
     frames = frames_of_all_kinds(rng)
     ring = ReplayBuffer(stacked(1), capacity=len(frames) - 1, num_heads=1, discount=DISCOUNT)
-    ring.begin_episode(0, arrange(frames[0][None]))
+    ring.start_episode(0, arrange(frames[0][None]))
     for step, frame in enumerate(frames[1:]):
         ring.add(0, 0, step, arrange(frame[None]), np.ones(1, bool), terminated=False, truncated=False)
     batch = ring.sample(300, rng)
@@ -61,7 +61,7 @@ def give(ring, make_frame, steps, stack=4):
     """Play one episode of `steps` steps; only the newest frame of a stack differs from zero."""
     observation = np.zeros((stack, *REAL), np.uint8)
     observation[-1] = make_frame()
-    ring.begin_episode(0, observation)
+    ring.start_episode(0, observation)
     for step in range(steps):
         observation[-1] = make_frame()
         ring.add(0, 0, 0, observation, np.ones(1, bool), terminated=step == steps - 1, truncated=False)

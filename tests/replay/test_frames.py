@@ -182,7 +182,7 @@ def test_stacks_are_rebuilt_as_gymnasium_makes_them():
             observation, _ = env.reset(seed=seed)
             seed = None
             for replay in (ring, naive):
-                replay.begin_episode(0, observation)
+                replay.start_episode(0, observation)
         following, _, terminated, truncated, _ = env.step(0)
         for replay in (ring, naive):
             replay.add(0, 0, step, following, np.ones(1, bool), terminated=terminated, truncated=truncated)
@@ -250,7 +250,7 @@ def test_images_that_are_not_stacks_are_kept_whole():
     rng = np.random.default_rng(0)
     ring = ReplayBuffer(BoxSpec((4, 5, 5), np.dtype(np.uint8)), capacity=8, num_heads=1, discount=DISCOUNT)
     seen = rng.integers(0, 256, (9, 4, 5, 5), np.uint8)
-    ring.begin_episode(0, seen[0])
+    ring.start_episode(0, seen[0])
     for step in range(8):
         ring.add(0, 0, step, seen[step + 1], np.ones(1, bool), terminated=False, truncated=False)
     batch = ring.sample(100, rng)

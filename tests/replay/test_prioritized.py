@@ -9,7 +9,7 @@ from scipy import stats
 from bootdqn.common.specs import DiscreteSpec
 from bootdqn.config.agent import ReplayConfig
 from bootdqn.replay.buffer import ReplayBuffer
-from bootdqn.replay.prioritized import LEAST_ERROR, Priorities, SumTree, importance_weights
+from bootdqn.replay.prioritized import MIN_ERROR, Priorities, SumTree, importance_weights
 
 
 class NaiveSums:
@@ -89,8 +89,8 @@ def test_the_values_of_a_tree_cannot_be_written_to():
 def priorities_of(errors, alpha):
     priorities = Priorities(len(errors) + 2, alpha)
     for slot in range(len(errors)):
-        priorities.admit(slot)
-    priorities.change(np.arange(len(errors)), np.asarray(errors, np.float32))
+        priorities.insert(slot)
+    priorities.update(np.arange(len(errors)), np.asarray(errors, np.float32))
     return priorities
 
 
@@ -98,12 +98,12 @@ def priorities_of(errors, alpha):
 def test_draws_are_as_frequent_as_the_formula_says(alpha):
     errors = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 8.0])
     priorities = priorities_of(errors, alpha)
-    expected = (errors + LEAST_ERROR) ** alpha
+    expected = (errors + MIN_ERROR) ** alpha
     expected /= expected.sum()
     rng = np.random.default_rng(0)
     counts = np.zeros(len(errors) + 2)
     for _ in range(4000):
-        slot, probability = priorities.draw(1, rng)
+        slot, probability = priorities.sample(1, rng)
         np.testing.assert_allclose(probability, expected[slot], rtol=1e-6)
         np.add.at(counts, slot, 1)
     assert not counts[len(errors) :].any()
@@ -117,18 +117,18 @@ def test_draws_are_as_frequent_as_the_formula_says(alpha):
 
 def test_a_batch_is_drawn_from_equal_parts_of_the_sum():
     priorities = priorities_of([1.0] * 64, 1.0)
-    slot, _ = priorities.draw(64, np.random.default_rng(1))
+    slot, _ = priorities.sample(64, np.random.default_rng(1))
     np.testing.assert_array_equal(slot, np.arange(64))
 
 
 def test_a_new_transition_has_the_largest_priority_seen_and_a_dismissed_one_none():
     priorities = priorities_of([4.0, 1.0], 1.0)
-    priorities.change(np.array([0]), np.array([0.5], np.float32))
-    priorities.admit(2)
+    priorities.update(np.array([0]), np.array([0.5], np.float32))
+    priorities.insert(2)
     values = priorities.get_state()["priorities"]
-    np.testing.assert_allclose(values[:3], [0.5 + LEAST_ERROR, 1 + LEAST_ERROR, 4 + LEAST_ERROR], rtol=1e-6)
-    priorities.dismiss(2)
-    priorities.change(np.array([2, 3]), np.array([9.0, 9.0], np.float32))
+    np.testing.assert_allclose(values[:3], [0.5 + MIN_ERROR, 1 + MIN_ERROR, 4 + MIN_ERROR], rtol=1e-6)
+    priorities.remove(2)
+    priorities.update(np.array([2, 3]), np.array([9.0, 9.0], np.float32))
     assert not priorities.get_state()["priorities"][2:].any()
 
 
@@ -149,12 +149,12 @@ def test_weights_undo_the_drawing():
 
 def filled(alpha, steps, *, capacity=10, n_step=1):
     ring = ReplayBuffer(DiscreteSpec(1000), capacity=capacity, num_heads=2, discount=0.9, n_step=n_step, alpha=alpha)
-    ring.begin_episode(0, 0)
+    ring.start_episode(0, 0)
     for step in range(steps):
         ended = step % 7 == 6
         ring.add(0, step % 3, float(step), step + 1, np.ones(2, bool), terminated=ended, truncated=step % 11 == 10)
         if ended or step % 11 == 10:
-            ring.begin_episode(0, step + 1)
+            ring.start_episode(0, step + 1)
     return ring
 
 
@@ -165,7 +165,7 @@ def test_what_surprised_is_drawn_more_often_and_weighs_less():
     assert set(np.unique(batch.slot)) == set(np.flatnonzero(ring.get_state()["priorities"]))
     surprising = batch.slot[0]
     slots = np.unique(batch.slot)
-    ring.change_priorities(slots, np.where(slots == surprising, 9.0, 1.0).astype(np.float32))
+    ring.update_priorities(slots, np.where(slots == surprising, 9.0, 1.0).astype(np.float32))
     batch = ring.sample(1800, rng, beta=1.0)
     share = (batch.slot == surprising).mean()
     assert share == pytest.approx(9 / (8 + len(slots)), abs=1e-3)
@@ -186,7 +186,7 @@ def test_a_restored_ring_draws_the_same():
     ring = filled(0.6, 30)
     rng = np.random.default_rng(3)
     batch = ring.sample(16, rng)
-    ring.change_priorities(batch.slot, rng.random(16).astype(np.float32))
+    ring.update_priorities(batch.slot, rng.random(16).astype(np.float32))
     other = filled(0.6, 30)
     other.set_state(ring.get_state())
     one, two = (which.sample(64, np.random.default_rng(4), beta=0.4) for which in (ring, other))
@@ -217,7 +217,7 @@ def test_priorities_that_cannot_be_are_refused(spoil):
 def test_uniform_drawing_takes_no_notice_of_errors():
     ring = filled(None, 25)
     before = ring.sample(50, np.random.default_rng(5), beta=1.0)
-    ring.change_priorities(before.slot, np.arange(50, dtype=np.float32))
+    ring.update_priorities(before.slot, np.arange(50, dtype=np.float32))
     after = ring.sample(50, np.random.default_rng(5), beta=1.0)
     np.testing.assert_array_equal(before.slot, after.slot)
     np.testing.assert_array_equal(after.weight, 1)

@@ -48,7 +48,7 @@ class Play:
         self._between[env] = False
         if between:
             for one in rings:
-                one.begin_episode(env, observation)
+                one.start_episode(env, observation)
             return
         terminated, truncated = ENDS[end]
         action, reward, mask = int(self._rng.integers(4)), float(self._rng.normal()), self._rng.random(2) < 0.5
@@ -174,7 +174,7 @@ def test_an_episode_cut_after_a_resumption_leaves_a_sound_ring():
     twin = disk.load(make_ring(STACKED, 20, 1))
     before = len(twin)
     twin.cut_episode(0)
-    twin.begin_episode(0, np.zeros(STACKED.shape, np.uint8))
+    twin.start_episode(0, np.zeros(STACKED.shape, np.uint8))
     assert len(twin) == before
     assert (twin.sample(200, np.random.default_rng(1)).discount == np.float32(0.9)).all()
 

@@ -34,7 +34,7 @@ NOT_WRITTEN = re.compile(r"\S+ could not be written at step [\d,]+: \[Errno \d+\
 
 def small_replay(num_transitions):
     replay = ring.ReplayBuffer(DiscreteSpec(1000), capacity=30, num_heads=2, discount=0.9)
-    replay.begin_episode(0, 0)
+    replay.start_episode(0, 0)
     for number in range(num_transitions):
         replay.add(0, 1, number, number, np.ones(2, bool), terminated=False, truncated=False)
     return replay

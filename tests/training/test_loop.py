@@ -47,7 +47,7 @@ def spied(settings):
     components.environments[0] = Spy(components.environments[0], log, "step", "reset")
     components.actor = Spy(components.actor, log, "act", "sample_head")
     components.learner = Spy(components.learner, log, "q_values", "update", "update_target")
-    components.replay = Spy(components.replay, log, "begin_episode", "add", "sample")
+    components.replay = Spy(components.replay, log, "start_episode", "add", "sample")
     return components, log
 
 
@@ -56,7 +56,7 @@ def test_one_step_acts_steps_stores_samples_updates():
     components, log = spied(settings)
     rounds(settings, components, 2)
     step = ["q_values", "act", "step", "add", "sample", "update"]
-    assert [name for name, *_ in log] == ["reset", "sample_head", "begin_episode", *step, *step]
+    assert [name for name, *_ in log] == ["reset", "sample_head", "start_episode", *step, *step]
 
 
 def test_an_episode_ends_with_a_reset_and_a_new_head_before_the_update():
@@ -64,7 +64,7 @@ def test_an_episode_ends_with_a_reset_and_a_new_head_before_the_update():
     components, log = spied(settings)
     rounds(settings, components, 5)
     last = [name for name, *_ in log][-8:]
-    assert last == ["act", "step", "add", "reset", "sample_head", "begin_episode", "sample", "update"]
+    assert last == ["act", "step", "add", "reset", "sample_head", "start_episode", "sample", "update"]
 
 
 def test_the_first_update_comes_with_the_transition_that_fills_learning_starts():
@@ -180,10 +180,10 @@ def test_rewards_are_clipped_for_learning_only(monkeypatch, clip_rewards, learne
 def test_the_replay_is_made_as_the_settings_say():
     settings = config(discount=0.5, n_step=3, replay="prioritized", alpha=1.0)
     replay = make_components(settings).replay
-    replay.begin_episode(0, 0)
+    replay.start_episode(0, 0)
     for step in range(4):
         replay.add(0, 0, 1.0, step + 1, np.ones(4, bool), terminated=step == 3, truncated=False)
-    replay.change_priorities(np.arange(4), np.float32([1, 2, 4, 8]))
+    replay.update_priorities(np.arange(4), np.float32([1, 2, 4, 8]))
     batch = replay.sample(15_000, np.random.default_rng(0))
     assert np.bincount(batch.slot) == pytest.approx([1000, 2000, 4000, 8000], rel=0.01)
     assert set(zip(batch.slot, batch.reward, batch.discount, strict=True)) == {
@@ -197,9 +197,9 @@ def test_the_replay_is_made_as_the_settings_say():
 def test_after_an_update_the_replay_hears_how_wrong_the_heads_were():
     settings = config(learning_starts=1, replay="prioritized", beta=0.5, beta_steps=20)
     components, log = spied(settings)
-    components.replay = Spy(components.replay, log, "change_priorities")
+    components.replay = Spy(components.replay, log, "update_priorities")
     results = [update for result in rounds(settings, components, 10) for update in result.updates]
-    told = [arguments for name, arguments, _ in log if name == "change_priorities"]
+    told = [arguments for name, arguments, _ in log if name == "update_priorities"]
     betas = [arguments[2] for name, arguments, _ in log if name == "sample"]
     assert len(told) == len(results) == 10
     for (slot, error), result in zip(told, results, strict=True):

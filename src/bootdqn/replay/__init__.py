@@ -1,1 +1,1 @@
-"""What was seen: storage that keeps each observation once, and sampling from it."""
+"""The replay buffer: storage that keeps each observation once, and uniform or prioritized sampling."""

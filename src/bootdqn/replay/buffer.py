@@ -1,7 +1,7 @@
-"""A ring of observations for each environment, with the transitions that lead from one to the next.
+"""The replay buffer: a ring of observations for each environment, with the transitions between them.
 
 Slot t of an environment holds the observation o_t and what followed: the action, the reward, the end, the mask.
-The next observation is slot t + 1, so each observation is stored once. An episode's end differs by its kind:
+The next observation is slot t + 1, so each observation is stored once. Episodes end in two ways:
 
 - *terminated*: nothing is bootstrapped, the final observation is not needed, the next episode takes its slot;
 - *truncated*: the final observation is bootstrapped from, so it takes a slot of its own that has no transition.
@@ -22,7 +22,7 @@ SEGMENT_SLOTS = 4096
 
 
 class ReplayBuffer:
-    """Replay of at most `capacity` transitions from `num_envs` environments, drawn uniformly or by priority."""
+    """Replay of at most `capacity` transitions from `num_envs` environments, sampled uniformly or by priority."""
 
     def __init__(
         self,
@@ -38,13 +38,16 @@ class ReplayBuffer:
         """Make an empty ring.
 
         Args:
-            observation: What one observation is.
-            capacity: The most transitions held, divided evenly over the environments.
+            observation: Spec of one observation.
+            capacity: Maximum number of transitions, divided evenly over the environments.
             num_heads: K, the width of a mask.
-            discount: What a value one step later is worth, unless the transition was terminated.
-            num_envs: How many environments write, each into its own ring.
-            n_step: The most steps whose rewards a sample adds up before it bootstraps.
-            alpha: How much errors tell in the drawing, from 0 to 1; None draws uniformly.
+            discount: Discount factor of one step.
+            num_envs: Number of environments, each with its own ring.
+            n_step: Maximum number of rewards that are added up before bootstrapping.
+            alpha: Exponent of the priorities, from 0 to 1; None samples uniformly.
+
+        Raises:
+            ValueError: `capacity` is less than one transition for each environment.
         """
         if capacity < num_envs:
             raise ValueError(
@@ -67,17 +70,17 @@ class ReplayBuffer:
         self._num_writes = np.zeros(-(-total // SEGMENT_SLOTS), np.int64)
 
     def __len__(self) -> int:
-        """Return how many transitions can be sampled."""
+        """Return the number of transitions that can be sampled."""
         return self._size
 
-    def begin_episode(self, env: int, observation: Any) -> None:
+    def start_episode(self, env: int, observation: Any) -> None:
         """Store the first observation of an episode."""
         slot = int(self._newest[env])
         self._open(env, slot)
         self._write(slot, observation, age=0)
 
     def cut_episode(self, env: int) -> None:
-        """End the episode of `env` where it is: its newest observation stays as a final one without a transition."""
+        """End the episode of `env` at its newest observation, which stays as a final one without a transition."""
         self._open(env, self._after(int(self._newest[env])))
 
     def add(
@@ -91,9 +94,9 @@ class ReplayBuffer:
         terminated: bool,
         truncated: bool,
     ) -> None:
-        """Store what followed the newest observation of `env`; `mask` is (K,).
+        """Store the transition from the newest observation of `env`; `mask` is (K,).
 
-        After an end (`terminated` or `truncated`) the next call for this environment is `begin_episode`.
+        After an end (`terminated` or `truncated`) the next call for this environment is `start_episode`.
         """
         slot = int(self._newest[env])
         self._action[slot] = action
@@ -101,7 +104,7 @@ class ReplayBuffer:
         self._terminated[slot] = terminated
         self._mask[slot] = mask
         self._num_writes[slot // SEGMENT_SLOTS] += 1
-        self._admit(slot)
+        self._insert(slot)
         following = self._after(slot)
         self._open(env, following)
         if not terminated:
@@ -110,16 +113,22 @@ class ReplayBuffer:
                 self.cut_episode(env)
 
     def sample(self, batch_size: int, rng: np.random.Generator, beta: float = 0.0) -> Batch:
-        """Draw `batch_size` stored transitions with replacement, uniformly or by priority.
+        """Sample `batch_size` transitions with replacement, uniformly or by priority.
 
-        Where that is by priority, the weights undo a part `beta` of it, from 0 to 1.
+        Args:
+            batch_size: B.
+            rng: Random generator.
+            beta: Exponent of the importance weights, from 0 to 1; uniform sampling ignores it.
+
+        Raises:
+            ValueError: The replay is empty.
         """
         if not self._size:
             raise ValueError("the replay holds no transition yet: add some before sampling")
         if self._priorities is None:
-            slot, weight = self._draw(batch_size, rng), np.ones(batch_size, np.float32)
+            slot, weight = self._sample_slots(batch_size, rng), np.ones(batch_size, np.float32)
         else:
-            slot, probability = self._priorities.draw(batch_size, rng)
+            slot, probability = self._priorities.sample(batch_size, rng)
             weight = importance_weights(probability, self._size, beta)
         reward, discount, last = self._look_ahead(slot)
         return Batch(
@@ -133,14 +142,14 @@ class ReplayBuffer:
             slot=slot,
         )
 
-    def change_priorities(self, slot: Array, error: Array) -> None:
-        """Tell how wrong the heads were (B,) about the transitions at `slot` (B,); uniform drawing ignores it."""
+    def update_priorities(self, slot: Array, error: Array) -> None:
+        """Set the priorities of the transitions at `slot` (B,) by their TD errors (B,); uniform sampling ignores it."""
         if self._priorities is not None:
-            self._priorities.change(slot, error)
+            self._priorities.update(slot, error)
 
     @property
     def segment_versions(self) -> list[int]:
-        """One number for each segment that changes whenever something in it does; 0 for a segment never written."""
+        """A version number of each segment, which changes when its content does; 0 if it was never written."""
         return [int(count) for count in self._num_writes]
 
     def get_segment(self, index: int) -> dict[str, Array]:
@@ -150,7 +159,7 @@ class ReplayBuffer:
         return arrays | self._store.get_range(start, stop)
 
     def set_segment(self, index: int, arrays: dict[str, Array], version: int) -> None:
-        """Put back what `get_segment` returned; a ValueError if it cannot be that."""
+        """Restore what `get_segment` returned; raise a ValueError if it does not fit."""
         start, stop = self._bounds(index)
         for name, array in self._transitions().items():
             array[start:stop] = like(arrays, name, array[start:stop])
@@ -158,7 +167,7 @@ class ReplayBuffer:
         self._num_writes[index] = version
 
     def get_state(self) -> dict[str, Array]:
-        """Return what belongs to no segment: where each environment writes, what can be sampled, and how likely."""
+        """Return the state outside of segments: write positions, sampleable slots and priorities."""
         state: dict[str, Array] = {
             "newest": self._newest.copy(),
             "reached": np.asarray(self._reached, np.int64),
@@ -167,7 +176,7 @@ class ReplayBuffer:
         return state if self._priorities is None else state | self._priorities.get_state()
 
     def set_state(self, state: dict[str, Array]) -> None:
-        """Put back what `get_state` returned, the segments being set already; a ValueError if it cannot be that."""
+        """Restore what `get_state` returned, after the segments; raise a ValueError if it does not fit."""
         expected = self.get_state()
         checked = {name: like(state, name, array) for name, array in expected.items()}
         newest, reached, sampleable = checked["newest"], checked["reached"], checked["sampleable"]
@@ -193,12 +202,12 @@ class ReplayBuffer:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the replay takes."""
+        """Memory of the replay in bytes."""
         return self._store.nbytes + self._transition_nbytes
 
     @property
     def expected_nbytes(self) -> int:
-        """Memory that it will take when it is full."""
+        """Memory of the replay in bytes when it is full."""
         return self._store.expected_nbytes + self._transition_nbytes
 
     @property
@@ -226,7 +235,7 @@ class ReplayBuffer:
         self._num_writes[slot // SEGMENT_SLOTS] += 1
 
     def _read(self, slot: Array) -> Array:
-        """Return the observations of `slot` (B,), each rebuilt from the slots of its episode that it is made of."""
+        """Return the observations of `slot` (B,), each rebuilt from the slots of its episode."""
         if not self._store.history:
             return self._store.read(slot[:, None])
         back = np.arange(self._store.history, -1, -1)
@@ -242,51 +251,51 @@ class ReplayBuffer:
         return start + (slot - start + by) % self._slots
 
     def _open(self, env: int, slot: int) -> None:
-        """Make `slot` the newest one of `env`; the transitions that need what stood there are gone."""
+        """Make `slot` the newest one of `env`; remove the transitions that need its old content."""
         for distance in range(self._store.history + 1):
             needing = self._moved(slot, distance)
             if self._age[needing] >= distance and self._sampleable[needing]:
-                self._dismiss(needing)
+                self._remove(needing)
         self._newest[env] = slot
         self._reached = max(self._reached, slot % self._slots + 1)
 
-    def _admit(self, slot: int) -> None:
+    def _insert(self, slot: int) -> None:
         self._sampleable[slot] = True
         self._size += 1
         if self._priorities is not None:
-            self._priorities.admit(slot)
+            self._priorities.insert(slot)
 
-    def _dismiss(self, slot: int) -> None:
+    def _remove(self, slot: int) -> None:
         self._sampleable[slot] = False
         self._size -= 1
         if self._priorities is not None:
-            self._priorities.dismiss(slot)
+            self._priorities.remove(slot)
 
     def _look_ahead(self, slot: Array) -> tuple[Array, Array, Array]:
-        """Follow the transitions at `slot` (B,) for up to n steps, as far as their episodes go and are known.
+        """Follow the transitions at `slot` (B,) for up to n steps within their episodes.
 
         Returns:
-            The rewards on the way, discounted and added up; what the value after it is worth, 0 if nothing follows;
-            and the slot of the last transition.
+            The discounted sum of rewards, the discount of the value that follows (0 after termination), and the slot of
+            the last transition; each (B,).
         """
         reward, last, steps = self._reward[slot], slot, np.ones(len(slot), np.int64)
         for power in self._powers[1:-1]:
             following = self._after(last)
-            goes_on = ~self._terminated[last] & self._sampleable[following]
-            reward = np.where(goes_on, reward + power * self._reward[following], reward)
-            last = np.where(goes_on, following, last)
-            steps = steps + goes_on
+            continues = ~self._terminated[last] & self._sampleable[following]
+            reward = np.where(continues, reward + power * self._reward[following], reward)
+            last = np.where(continues, following, last)
+            steps = steps + continues
         return reward, np.where(self._terminated[last], np.float32(0), self._powers[steps]), last
 
-    def _draw(self, count: int, rng: np.random.Generator) -> Array:
-        """Draw slots that have a transition, drawing again where one has none."""
-        num_drawable = len(self._newest) * self._reached
+    def _sample_slots(self, count: int, rng: np.random.Generator) -> Array:
+        """Sample slots with a transition uniformly, by rejection."""
+        num_written = len(self._newest) * self._reached
 
-        def anywhere(how_many: int) -> Array:
-            env, offset = np.divmod(rng.integers(0, num_drawable, how_many), self._reached)
+        def sample(size: int) -> Array:
+            env, offset = np.divmod(rng.integers(0, num_written, size), self._reached)
             return env * self._slots + offset
 
-        slot = anywhere(count)
-        while (missing := np.flatnonzero(~self._sampleable[slot])).size:
-            slot[missing] = anywhere(missing.size)
+        slot = sample(count)
+        while (rejected := np.flatnonzero(~self._sampleable[slot])).size:
+            slot[rejected] = sample(rejected.size)
         return slot

@@ -1,4 +1,4 @@
-"""Where observations are kept: as they are, or one compressed frame for each, from which stacks are rebuilt."""
+"""Storage of observations: as they are, or as one compressed frame each, from which stacks are rebuilt."""
 
 import sys
 from collections.abc import Iterable
@@ -16,40 +16,40 @@ KEY_FRAME_EVERY = 64
 
 
 class ObservationStore(Protocol):
-    """Keeps one observation in each slot."""
+    """A store of one observation in each slot."""
 
     history: int
-    """How many earlier slots of the same episode an observation is rebuilt from."""
+    """Number of earlier slots of the same episode from which an observation is rebuilt."""
 
     def write(self, slot: int, observation: Any) -> None:
-        """Keep `observation` in `slot`."""
+        """Store `observation` in `slot`."""
         ...
 
     def read(self, slots: Array) -> Array:
-        """Return the observations (B, ...) of `slots` (B, history + 1), the slots each is made of, oldest first."""
+        """Return the observations (B, ...) that are rebuilt from `slots` (B, history + 1), oldest first."""
         ...
 
     def get_range(self, start: int, stop: int) -> dict[str, Array]:
-        """Return what stands in the slots from `start` up to `stop` as arrays by name, for a file."""
+        """Return the content of the slots from `start` up to `stop` as arrays by name, for a file."""
         ...
 
     def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
-        """Put back what `get_range` returned; a ValueError if it cannot be that."""
+        """Restore what `get_range` returned; raise a ValueError if it does not fit."""
         ...
 
     @property
     def nbytes(self) -> int:
-        """Memory that the observations take."""
+        """Memory of the observations in bytes."""
         ...
 
     @property
     def expected_nbytes(self) -> int:
-        """Memory that they will take when every slot is written."""
+        """Memory of the observations in bytes when every slot is written."""
         ...
 
 
 class DenseStore:
-    """Keeps observations as they are, in one array."""
+    """A store of observations as they are, in one array."""
 
     history = 0
 
@@ -58,7 +58,7 @@ class DenseStore:
         self._limit = spec.num_values if isinstance(spec, DiscreteSpec) else None
 
     def write(self, slot: int, observation: Any) -> None:
-        """Keep `observation` in `slot`."""
+        """Store `observation` in `slot`."""
         self._values[slot] = observation
 
     def read(self, slots: Array) -> Array:
@@ -71,7 +71,7 @@ class DenseStore:
         return {"observation": self._values[start:stop]}
 
     def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
-        """Put back what `get_range` returned."""
+        """Restore what `get_range` returned."""
         values = like(arrays, "observation", self._values[start:stop])
         if self._limit is not None and (values.min() < 0 or values.max() >= self._limit):
             raise ValueError(f"there are no observations from {values.min()} to {values.max()}")
@@ -79,21 +79,21 @@ class DenseStore:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the observations take."""
+        """Memory of the observations in bytes."""
         return self._values.nbytes
 
     @property
     def expected_nbytes(self) -> int:
-        """Memory that they will take when every slot is written: the array is there from the start."""
+        """Memory of the observations in bytes; it is allocated from the start."""
         return self._values.nbytes
 
 
 class FrameStore:
-    """Keeps the newest frame of each stack, losslessly compressed; a stack is rebuilt from its frames' slots.
+    """A store of the newest frame of each stack, losslessly compressed; a stack is rebuilt from its frames' slots.
 
     Neighbouring stacks share all frames but one, and frames of a game have much in common: each is compressed with a
-    *key frame*, one in 64, as the dictionary. A slot holds on to its key, so that one overwritten serves until the last
-    frame that needs it is gone.
+    *key frame*, one in 64, as the dictionary. A slot keeps a reference to its key frame, so that a key frame that is
+    overwritten lives until the last frame that needs it is gone.
     """
 
     def __init__(self, spec: BoxSpec, num_slots: int) -> None:
@@ -101,7 +101,7 @@ class FrameStore:
 
         Args:
             spec: Stacks of uint8 frames (stack, height, width), the newest frame last.
-            num_slots: How many frames are kept at most.
+            num_slots: Maximum number of frames.
         """
         if spec.dtype != np.uint8 or len(spec.shape) != 3 or spec.shape[0] < 1:
             raise ValueError(f"frames must be stacked uint8 images (stack, height, width), got {spec}")
@@ -113,7 +113,7 @@ class FrameStore:
         self._keys: list[bytes] = [b""] * num_slots
 
     def write(self, slot: int, observation: Any) -> None:
-        """Keep the newest frame of the stack `observation` in `slot`."""
+        """Store the newest frame of the stack `observation` in `slot`."""
         frame = np.ascontiguousarray(observation[-1])
         if frame.shape != self._frame_shape or frame.dtype != np.uint8:
             raise ValueError(f"expected a uint8 frame of shape {self._frame_shape}, got {frame.dtype} {frame.shape}")
@@ -127,7 +127,7 @@ class FrameStore:
         return self._decompress(slots.ravel().tolist()).reshape(*slots.shape, *self._frame_shape)
 
     def _decompress(self, slots: Iterable[int]) -> Array:
-        """Return the frames of `slots` one after the other; a slot never written reads as black."""
+        """Return the frames of `slots`, concatenated; a slot that was never written is black."""
         black, size = b"\0" * self._frame_bytes, self._frame_bytes
         frames, keys, decompress = self._frames, self._keys, lz4.block.decompress
         plain = [
@@ -137,7 +137,7 @@ class FrameStore:
         return np.frombuffer(bytearray().join(plain), np.uint8)
 
     def get_range(self, start: int, stop: int) -> dict[str, Array]:
-        """Return the compressed frames one after the other, their sizes, the keys, and which key each frame has."""
+        """Return compressed frames and key frames, concatenated, with their sizes, and the key of each frame."""
         frames, keys = self._frames[start:stop], self._keys[start:stop]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         return {
@@ -149,8 +149,8 @@ class FrameStore:
         }
 
     def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
-        """Put back what `get_range` returned, after a look at every frame."""
-        frames, keys = (_cut(arrays, name) for name in ("frame", "key"))
+        """Restore what `get_range` returned, after decompressing every frame to check it."""
+        frames, keys = (_split(arrays, name) for name in ("frame", "key"))
         key = like(arrays, "key", np.empty(stop - start, np.int32))
         if len(frames) != stop - start or key.min() < 0 or key.max() >= len(keys):
             raise ValueError("the frames of a segment do not fit together")
@@ -165,26 +165,26 @@ class FrameStore:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the frames and their keys take, with what Python adds to each."""
+        """Memory of the frames and key frames in bytes, with the overhead of Python objects."""
         kept = (*self._frames, *{id(key): key for key in self._keys}.values())
         return sum(map(sys.getsizeof, kept)) + sys.getsizeof(self._frames) + sys.getsizeof(self._keys)
 
     @property
     def expected_nbytes(self) -> int:
-        """Memory that they will take when every slot is written, if they compress as Atari frames do."""
+        """Memory in bytes when every slot is written, if frames compress as those of Atari."""
         lists = sys.getsizeof(self._frames) + sys.getsizeof(self._keys)
         return int(len(self._frames) * self._frame_bytes * EXPECTED_COMPRESSION) + lists
 
 
 def make_store(spec: ObservationSpec, num_slots: int) -> ObservationStore:
-    """Return the store that fits `spec`: compressed frames for stacks, an array for everything else."""
+    """Return a store for `spec`: compressed frames for stacks, an array for everything else."""
     if isinstance(spec, BoxSpec) and spec.stacked:
         return FrameStore(spec, num_slots)
     return DenseStore(spec, num_slots)
 
 
 def like(arrays: dict[str, Array], name: str, expected: Array) -> Array:
-    """Return the array called `name`; a ValueError if it is missing or not of the shape and type of `expected`."""
+    """Return the array `name`; raise a ValueError if it is missing or has not the shape and type of `expected`."""
     array = arrays.get(name)
     if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
         found = "nothing" if array is None else f"{array.dtype} {array.shape}"
@@ -192,8 +192,8 @@ def like(arrays: dict[str, Array], name: str, expected: Array) -> Array:
     return array
 
 
-def _cut(arrays: dict[str, Array], name: str) -> list[bytes]:
-    """Return the pieces of the bytes called `<name>s`, of the sizes `<name>_size`."""
+def _split(arrays: dict[str, Array], name: str) -> list[bytes]:
+    """Return the bytes `<name>s` split into pieces of the sizes `<name>_size`."""
     joined, sizes = arrays.get(f"{name}s"), arrays.get(f"{name}_size")
     if joined is None or sizes is None or joined.dtype != np.uint8 or sizes.dtype != np.int32 or sizes.ndim != 1:
         raise ValueError(f"a segment lacks its {name}s")

@@ -9,7 +9,7 @@ _compiled = numba.njit(cache=True)
 
 
 class SumTree:
-    """Non-negative numbers by index, 0 at first."""
+    """A binary tree of sums over non-negative numbers, which are 0 at first."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -23,26 +23,26 @@ class SumTree:
 
     @property
     def values(self) -> Array:
-        """The numbers (size,): a view that cannot be written to."""
+        """The numbers (size,), a read-only view."""
         values = self._nodes[self._first_leaf : self._first_leaf + self._size]
         values.flags.writeable = False
         return values
 
     @property
     def nbytes(self) -> int:
-        """Memory that the tree takes."""
+        """Memory of the tree in bytes."""
         return self._nodes.nbytes
 
     def set(self, index: int, value: float) -> None:
-        """Change one number."""
+        """Set one number."""
         _set(self._nodes, self._first_leaf + index, value)
 
     def set_many(self, index: Array, values: Array) -> None:
-        """Change the numbers at `index` (B,) to `values` (B,); of an index that is there twice the last counts."""
+        """Set the numbers at `index` (B,) to `values` (B,); the last one counts where an index is repeated."""
         _set_many(self._nodes, self._first_leaf, index, values)
 
     def set_all(self, values: Array) -> None:
-        """Change all numbers to `values` (size,)."""
+        """Set all numbers to `values` (size,)."""
         self._nodes[self._first_leaf : self._first_leaf + self._size] = values
         level = self._first_leaf
         while level > 1:
@@ -51,9 +51,9 @@ class SumTree:
             self._nodes[level : 2 * level] = children[::2] + children[1::2]
 
     def find(self, mass: Array) -> Array:
-        """Return for each of `mass` (B,), in [0, total), the index at which the sum of the numbers up to it exceeds it.
+        """Return for each `mass` (B,) in [0, total) the first index at which the cumulative sum exceeds it.
 
-        A number that is 0 is never found, even where rounding has put a mass beyond the total.
+        A number that is 0 is never found, even if rounding puts a mass beyond the total.
         """
         return _find(self._nodes, self._first_leaf, mass)
 
@@ -87,38 +87,38 @@ def _find(nodes: Array, first_leaf: int, mass: Array) -> Array:
     return found
 
 
-LEAST_ERROR = 1e-6
-"""Added to every error, so that everything stored has a chance to be drawn."""
+MIN_ERROR = 1e-6
+"""Added to every error, so that every transition can be sampled."""
 
 
 class Priorities:
-    """A priority `(|error| + LEAST_ERROR) ** alpha` for every slot that has a transition, 0 for the others."""
+    """Priorities `(|error| + MIN_ERROR) ** alpha` of the slots with a transition, 0 for the others."""
 
     def __init__(self, num_slots: int, alpha: float) -> None:
         self._alpha = alpha
         self._tree = SumTree(num_slots)
         self._largest = 1.0
 
-    def admit(self, slot: int) -> None:
-        """Give a new transition the largest priority seen, so that it is soon drawn once."""
+    def insert(self, slot: int) -> None:
+        """Give a new transition the largest priority so far, so that it is sampled soon."""
         self._tree.set(slot, self._largest)
 
-    def dismiss(self, slot: int) -> None:
-        """Forget the transition of a slot."""
+    def remove(self, slot: int) -> None:
+        """Remove the transition of a slot."""
         self._tree.set(slot, 0.0)
 
-    def change(self, slot: Array, error: Array) -> None:
-        """Set the priorities at `slot` (B,) by the errors (B,) there; a slot without a transition stays so."""
-        there = self._tree.values[slot] > 0
-        priority = (np.abs(error[there].astype(np.float64)) + LEAST_ERROR) ** self._alpha
-        self._tree.set_many(slot[there], priority)
+    def update(self, slot: Array, error: Array) -> None:
+        """Set the priorities at `slot` (B,) by the TD errors (B,); slots without a transition are ignored."""
+        present = self._tree.values[slot] > 0
+        priority = (np.abs(error[present].astype(np.float64)) + MIN_ERROR) ** self._alpha
+        self._tree.set_many(slot[present], priority)
         self._largest = max(self._largest, float(priority.max(initial=0)))
 
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw slots in proportion to their priorities, one from each of `count` equal parts of their sum.
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Sample slots in proportion to their priorities, one from each of `count` equal parts of their sum.
 
         Returns:
-            The slots (count,), and the probability (count,) with which one draw from the whole gives each.
+            The slots (count,), and their probabilities (count,).
         """
         share = self._tree.total / count
         slot = self._tree.find((np.arange(count) + rng.random(count)) * share)
@@ -126,7 +126,7 @@ class Priorities:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the priorities take."""
+        """Memory of the priorities in bytes."""
         return self._tree.nbytes
 
     def get_state(self) -> dict[str, Array]:
@@ -134,7 +134,7 @@ class Priorities:
         return {"priorities": self._tree.values.copy(), "largest_priority": np.asarray(self._largest)}
 
     def set_state(self, priorities: Array, largest: float, held: Array) -> None:
-        """Put back what `get_state` returned, for the slots `held` (bool); a ValueError if it cannot be that."""
+        """Restore what `get_state` returned, for the slots `held` (bool); raise a ValueError if it does not fit."""
         if not (np.isfinite(priorities).all() and np.isfinite(largest) and ((priorities > 0) == held).all()):
             raise ValueError("the priorities are not those of the transitions in the replay")
         if (priorities < 0).any() or not priorities.max(initial=0) <= largest:
@@ -144,9 +144,9 @@ class Priorities:
 
 
 def importance_weights(probability: Array, size: int, beta: float) -> Array:
-    """Return weights (B,) that undo a part `beta` of drawing unevenly from `size` transitions: `(size * p) ** -beta`.
+    """Return importance weights (B,) of prioritized samples from `size` transitions: `(size * p) ** -beta`.
 
-    They are divided by the largest of the batch, so that they only ever make a step smaller.
+    They are divided by the largest of the batch, so that they only reduce the size of a step.
     """
     weight = (size * probability) ** -beta
     scaled: Array = (weight / weight.max()).astype(np.float32)

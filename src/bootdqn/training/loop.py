@@ -221,7 +221,7 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
             if may_learn and step % rules.update_every == 0:
                 batch = replay.sample(rules.batch_size, sampling, config.replay.beta_at(here.step))
                 updates.append(learner.update(batch))
-                replay.change_priorities(batch.slot, updates[-1].td_error)
+                replay.update_priorities(batch.slot, updates[-1].td_error)
                 here.learning = True
             if rules.target_every and step % rules.target_every == 0:
                 learner.update_target()
@@ -234,7 +234,7 @@ def reset_environment(components: Components, env: int, seed: int | None = None)
         shown, _ = components.environments[env].reset(seed=seed)
         observation = checked_observation(components.spec.observation, _named(env), shown)
     components.actor.sample_head(env)
-    components.replay.begin_episode(env, observation)
+    components.replay.start_episode(env, observation)
     return observation
 
 
