@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bootdqn.report.acting import MEASURES
+from bootdqn.report.load import ACTING
 from bootdqn.runs.directory import RunDirectory, find_runs
 
 KEPT = Path(__file__).parent / "results/acting/deep-sea.json"
@@ -39,7 +39,7 @@ def kept(folder: RunDirectory) -> Kept | None:
     if not asked or summary.get("status") != "finished":
         return None
     records = list(folder.read_metrics("update"))
-    means = {name: [float(f"{record[name]:.{DIGITS}g}") for record in records] for name in MEASURES}
+    means = {name: [float(f"{record[name]:.{DIGITS}g}") for record in records] for name in ACTING}
     steps = [record["step"] for record in records]
     return Kept(config["strategy"], config["seed"], summary["solved_at_strict"], steps, means)
 

@@ -6,14 +6,11 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from bootdqn.report.acting import courses_by_task
-from bootdqn.report.acting_figures import ACTING_CAPTION, acting
+from bootdqn.report.ablation_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
+from bootdqn.report.acting import ACTING_CAPTION, acting_figure, runs_by_task
 from bootdqn.report.atari import with_paper_heads
-from bootdqn.report.atari_figures import Episode, heads, learning, scores
-from bootdqn.report.deep_sea_figures import BY_SIZE_CAPTION, episodes_to_solve
-from bootdqn.report.report import said_once
-from bootdqn.report.variant_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
-from bootdqn.runs.directory import RunDirectory
+from bootdqn.report.atari_figures import heads, learning, scores
+from bootdqn.report.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure
 from reproduction import studies
 
 
@@ -28,47 +25,48 @@ class DocsFigure(NamedTuple):
 
 def episodes_by_size(study: str) -> Figure:
     """Plot episodes to solve DeepSea against the size of the grid."""
-    return episodes_to_solve(studies.deep_sea_results(study))[0]
+    return episodes_figure(studies.deep_sea_runs(study))[0]
 
 
 def episodes_by_variant(study: str) -> Figure:
     """Plot episodes to solve DeepSea, one row for each variant."""
-    return ablation(studies.deep_sea_results(study))
+    return ablation(studies.deep_sea_runs(study))
 
 
 def frontier_by_strategy(study: str) -> Figure:
     """Plot episodes to solve DeepSea, one panel for each strategy."""
-    return frontiers(studies.deep_sea_results(study))
+    return frontiers(studies.deep_sea_runs(study))
 
 
 def acting_on_deep_sea(study: str) -> Figure:
     """Plot the acting of the runs that `acting.py` extracted."""
-    return acting(studies.acting_courses(study))
+    return acting_figure(*studies.acting_tables(study))
 
 
 def acting_on_alien(study: str) -> Figure:
     """Plot the acting of the Alien runs."""
-    return acting(said_once(courses_by_task(studies.read_study(study))["Alien"])[0])
+    found = studies.read_study(study)
+    runs = studies.without_shared_settings(runs_by_task(found)["Alien"])
+    return acting_figure(runs[runs.has_line], found.acting)
 
 
 def freeway(study: str) -> Figure:
     """Plot every episode and evaluation of the Freeway run with ten heads."""
-    played = next(run for run in studies.atari_runs(study) if run.name == "Freeway")
-    run = RunDirectory(studies.RESULTS / study / played.name)
-    config = run.read_config()
-    skip = config["frame_skip"]
-    episodes = [Episode(skip * episode["step"], episode["return"]) for episode in run.read_metrics("episode")]
-    return learning(played, episodes, skip * config["learning_starts"], mean(studies.random_play_returns("Freeway")))
+    evaluations, episodes = studies.atari_evaluations(study), studies.training_episodes(study, "Freeway")
+    episodes = episodes.assign(frames=episodes.step * episodes.frame_skip)
+    first_update = (episodes.learning_starts * episodes.frame_skip).iloc[0]
+    random = mean(studies.random_play_returns("Freeway"))
+    return learning(evaluations[evaluations.run == "Freeway"], episodes, first_update, random)
 
 
 def scores_by_algorithm(study: str) -> Figure:
     """Plot evaluations against frames, with the paper's number of heads."""
-    return scores(said_once(with_paper_heads(studies.atari_runs(study)))[0])
+    return scores(studies.without_shared_settings(with_paper_heads(studies.atari_evaluations(study))))
 
 
 def scores_by_heads(study: str) -> Figure:
     """Plot evaluations against frames for each number of heads."""
-    return heads(said_once(studies.atari_runs(study))[0])
+    return heads(studies.without_shared_settings(studies.atari_evaluations(study)))
 
 
 DEEP_SEA = DocsFigure(

@@ -5,58 +5,62 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
-from bootdqn.config.train import default_settings
 from bootdqn.config.variants import Variant
-from bootdqn.report import atari, deep_sea
-from bootdqn.report.acting import Course
-from bootdqn.report.atari import Played
-from bootdqn.report.deep_sea import Result
-from bootdqn.report.ensembles import Measured
-from bootdqn.report.runs import Run, read_runs
-from bootdqn.runs.directory import RunDirectory
+from bootdqn.report import load_metrics
+from bootdqn.report.atari import evaluations_of
+from bootdqn.report.load import Study, load_study, shared_settings, without_settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reproduction/results"
 
 
 @cache
-def read_study(study: str) -> list[Run]:
+def read_study(study: str) -> Study:
     """Return every run of a study."""
-    return read_runs(RESULTS / study, default_settings())[0]
+    return load_study(RESULTS / study)
 
 
 @cache
-def deep_sea_results(study: str) -> list[Result]:
+def deep_sea_runs(study: str) -> pd.DataFrame:
     """Return the finished DeepSea runs of a study."""
-    return deep_sea.read_results(run for run in read_study(study) if run.kind == "deep-sea")[0]
+    return read_study(study).counted("deep-sea")
 
 
 @cache
-def atari_runs(study: str) -> list[Played]:
-    """Return the evaluated Atari runs of a study."""
-    return atari.read_played(run for run in read_study(study) if run.kind == "atari")[0]
+def atari_evaluations(study: str) -> pd.DataFrame:
+    """Return the evaluations of the Atari runs of a study."""
+    return evaluations_of(read_study(study))
 
 
-def returns_before_and_after_learning(run_dir: Path) -> tuple[list[float], list[float]]:
+def without_shared_settings(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs or evaluations whose variants lack the settings that all share and that have no label."""
+    return without_settings(runs, shared_settings(runs.variant))
+
+
+def training_episodes(study: str, run: str) -> pd.DataFrame:
+    """Return the training episodes of an Atari run, with its settings `learning_starts` and `frame_skip`."""
+    runs = read_study(study).runs
+    settings = runs.loc[runs.run == run, ["run", "path", "learning_starts", "frame_skip"]]
+    return load_metrics(settings, "episode").merge(settings, on="run")
+
+
+def returns_before_and_after_learning(study: str, run: str) -> tuple[list[float], list[float]]:
     """Return the returns of the episodes that ended before the first update, and of those that ended after it."""
-    run = RunDirectory(run_dir)
-    first_update = run.read_config()["learning_starts"]
-    episodes = list(run.read_metrics("episode"))
-    before = [episode["return"] for episode in episodes if episode["step"] <= first_update]
-    after = [episode["return"] for episode in episodes if episode["step"] > first_update]
-    return before, after
+    episodes = training_episodes(study, run)
+    before = episodes.step <= episodes.learning_starts
+    return list(episodes["return"][before]), list(episodes["return"][~before])
 
 
 def random_play_returns(game: str) -> list[float]:
     """Return the returns of random play."""
-    return returns_before_and_after_learning(RESULTS / "atari-random" / game)[0]
+    return returns_before_and_after_learning("atari-random", game)[0]
 
 
-def measured_ensembles(study: str) -> list[Measured]:
+def measured_ensembles(study: str) -> pd.DataFrame:
     """Return the measurements of `ensembles.py`."""
-    return [Measured(**row) for row in _read_json(f"{study}/deep-sea.json")]
+    return pd.DataFrame(_read_json(f"{study}/deep-sea.json"))
 
 
 def acting_of_runs(study: str) -> list[dict[str, Any]]:
@@ -65,19 +69,14 @@ def acting_of_runs(study: str) -> list[dict[str, Any]]:
     return runs
 
 
-def acting_courses(study: str) -> list[Course]:
-    """Return the metrics that `acting.py` extracted, as the figure takes them."""
-    return [
-        Course(
-            kind="deep-sea",
-            task="DeepSea, N = 30",
-            size=30,
-            variant=Variant(run["strategy"]),
-            steps=np.array(run["steps"], float),
-            means={name: np.array(values) for name, values in run["means"].items()},
-        )
-        for run in acting_of_runs(study)
-    ]
+def acting_tables(study: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the runs and the metrics that `acting.py` extracted, as the figure takes them."""
+    found = acting_of_runs(study)
+    variants = [Variant(run["strategy"]) for run in found]
+    shared = {"environment": "deep-sea", "task": "DeepSea, N = 30", "finished": True}
+    runs = pd.DataFrame(shared | {"run": range(len(found)), "variant": variants})
+    metrics = [pd.DataFrame({"run": number, "step": run["steps"], **run["means"]}) for number, run in enumerate(found)]
+    return runs, pd.concat(metrics)
 
 
 def measured_speed(study: str) -> dict[str, Any]:

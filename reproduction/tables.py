@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from statistics import mean, median
+from typing import Any
+
+import pandas as pd
 
 from bootdqn.config.variants import Variant, atari_algorithm, label
-from bootdqn.report import atari, deep_sea, ensembles, two_paths
+from bootdqn.report import atari, deep_sea
 from bootdqn.report.answers import deep_sea_answer
-from bootdqn.report.bsuite_score import score_table
-from bootdqn.report.claims import judged
-from bootdqn.report.deep_sea import BSUITES_RULE, THIN, Cell
-from bootdqn.report.deep_sea_claims import LEVEL, compared, episodes_said
-from bootdqn.report.evidence import Evidence
 from bootdqn.report.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
-from bootdqn.report.report import said_once
-from bootdqn.report.statistics import said_chance
+from bootdqn.report.statistics import LEVEL, format_p_value
 from bootdqn.report.tables import Table
 from bootdqn.training.display import duration
 from reproduction import studies
+from reproduction.claims import claims_table
+from reproduction.deep_sea_claims import compared
+from reproduction.ensemble_claims import ensembles_table
+from reproduction.evidence import Evidence
+from reproduction.two_paths import first_finds, two_paths_table
 
 JUDGED_STUDIES = ("deep-sea", "deep-sea-small", "deep-sea-ablation", "deep-sea-frontier")
 FASTEST_STRATEGIES = ("gain", "evoi:reduce=sum")
@@ -33,72 +35,70 @@ def markdown(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], text_col
 
 def claims(_: str) -> str:
     """Judge the paper's claims by the runs of all studies; a run that several studies share counts once."""
-    results = {
-        (one.variant, one.size, one.cap, one.seed): one
-        for study in JUDGED_STUDIES
-        for one in studies.deep_sea_results(study)
-    }
-    evidence = Evidence.among(
-        list(results.values()), studies.atari_runs("atari"), studies.measured_ensembles("ensembles")
-    )
-    return judged(evidence).without("rests on").to_markdown()
+    runs = pd.concat([studies.deep_sea_runs(study) for study in JUDGED_STUDIES])
+    runs = runs.drop_duplicates(["variant", "size", "budget", "seed"])
+    evaluations, ensembles = studies.atari_evaluations("atari"), studies.measured_ensembles("ensembles")
+    return claims_table(Evidence.among(runs, evaluations, ensembles)).to_markdown()
 
 
 def answer(study: str) -> str:
     """Name the algorithm with the fewest episodes at the largest size."""
-    return deep_sea_answer(studies.deep_sea_results(study))
+    return deep_sea_answer(studies.deep_sea_runs(study))
 
 
 def count(study: str) -> str:
     """Count the runs of a DeepSea study."""
-    results = studies.deep_sea_results(study)
-    sizes = ", ".join(str(size) for size in sorted({one.size for one in results}))
-    caps = " or ".join(f"{cap:,}" for cap in sorted({one.cap for one in results}))
-    per_cell = [len(cell.results) for cell in deep_sea.cells(results)]
-    seeds = " to ".join(str(number) for number in sorted({min(per_cell), max(per_cell)}))
-    solved = [one for one in results if one.solved_at_strict is not None]
-    thin = sum(one.thin for one in solved)
+    runs = studies.deep_sea_runs(study)
+    cells = deep_sea.cells(runs)
+    sizes = ", ".join(str(size) for size in sorted(set(cells["size"])))
+    caps = " or ".join(f"{cap:,}" for cap in sorted(set(cells.cap)))
+    seeds = " to ".join(str(number) for number in sorted({cells.seeds.min(), cells.seeds.max()}))
+    solved = runs[runs.solved_at_strict.notna()]
+    thin = sum(solved.solved_at != solved.solved_at_strict)
     earlier = f", {thin} of them earlier by bsuite's own rule, which does not ask for ten good episodes" if thin else ""
     return (
-        f"{len(results)} runs: {len({one.variant for one in results})} algorithms, N = {sizes}, {seeds} seeds a cell, "
+        f"{len(runs)} runs: {runs.variant.nunique()} algorithms, N = {sizes}, {seeds} seeds a cell, "
         f"at most {caps} episodes. {len(solved)} were solved{earlier}."
     )
 
 
 def by_size(study: str) -> str:
     """Return mean episodes and solved runs, one row for each size and one column for each algorithm."""
-    cells = deep_sea.cells(studies.deep_sea_results(study))
-    found = {(cell.size, label(cell.variant)): _episodes_and_solved(cell) for cell in cells}
+    cells = deep_sea.cells(studies.deep_sea_runs(study))
+    found = {(cell.size, cell.label): _episodes_and_solved(cell) for cell in cells.itertuples()}
     sizes, names = (list(dict.fromkeys(keys)) for keys in zip(*found, strict=True))
     return markdown(("N", *names), [(str(size), *(found[size, name] for name in names)) for size in sizes])
 
 
 def each_seed(study: str) -> str:
     """Return the episodes of every seed, without the columns by bsuite's own rule, which are nearly the same."""
-    return deep_sea.table(studies.deep_sea_results(study)).without(BSUITES_RULE, THIN).to_markdown()
+    return (
+        deep_sea.solve_table(studies.deep_sea_runs(study)).without(deep_sea.BSUITES_RULE, deep_sea.THIN).to_markdown()
+    )
 
 
 def planned_seeds(study: str) -> str:
     """Compare Gain with EVOI on the seeds that were chosen before any of them was run."""
-    results = [one for one in studies.deep_sea_results(study) if one.seed >= FIRST_PLANNED_SEED]
-    cells = {(cell.size, cell.variant.strategy): cell for cell in deep_sea.cells(results)}
+    runs = studies.deep_sea_runs(study)
+    cells = deep_sea.cells(runs[runs.seed >= FIRST_PLANNED_SEED])
+    found = {(cell.size, cell.variant.strategy): cell for cell in cells.itertuples()}
     rows = []
-    for size in sorted({one.size for one in results}):
-        gain, evoi = (cells[size, strategy] for strategy in FASTEST_STRATEGIES)
+    for size in sorted(set(cells["size"])):
+        gain, evoi = (found[size, strategy] for strategy in FASTEST_STRATEGIES)
         evoi_first, p = compared(evoi, gain)
         fewer = ("EVOI" if evoi_first else "Gain") if p < LEVEL else "neither"
-        rows.append((str(size), _episodes_and_solved(gain), _episodes_and_solved(evoi), fewer, said_chance(p)))
+        rows.append((str(size), _episodes_and_solved(gain), _episodes_and_solved(evoi), fewer, format_p_value(p)))
     columns = ("N", "Gain: episodes (solved)", "EVOI: episodes (solved)", "fewer by the test", "rank test")
     return markdown(columns, rows, text_columns=("fewer by the test",))
 
 
-def _episodes_and_solved(cell: Cell) -> str:
-    return f"{episodes_said(cell)} ({cell.solved}/{len(cell.results)})"
+def _episodes_and_solved(cell: Any) -> str:
+    return f"{deep_sea.format_mean(cell)} ({cell.solved}/{cell.seeds})"
 
 
 def bsuite_score(study: str) -> str:
     """Return bsuite's score of each algorithm, or its bounds."""
-    table = score_table(studies.deep_sea_results(study), "score")
+    table = deep_sea.bsuite_table(studies.deep_sea_runs(study), "score")
     return "Too few of bsuite's sizes were run for its score." if table is None else table.to_markdown()
 
 
@@ -106,25 +106,25 @@ def durations(study: str) -> str:
     """Return the speed of runs, the time to solve DeepSea, and the time to the cap, one column for each size."""
     rows = [["steps a second"], ["until Gain or EVOI (sum) has solved it"], ["until it is given up"]]
     for size in DURATION_SIZES:
-        runs = [run for run in studies.read_study(study) if run.config["size"] == size]
-        speeds = [run.summary["steps"] / run.summary["seconds"] for run in runs]
-        fastest = [run for run in runs if run.config["strategy"] in FASTEST_STRATEGIES]
-        solved = [run.summary["seconds"] for run in fastest if run.summary["solved_at_strict"]]
-        unsolved = [run.summary["seconds"] for run in runs if not run.summary["solved_at_strict"]]
-        cells = (_spread(speeds, "{:,.0f}".format), _spread(solved, duration), _spread(unsolved, duration))
+        runs = studies.read_study(study).runs
+        runs = runs[runs["size"] == size]
+        solved = runs.solved_at_strict.notna()
+        fastest = solved & runs.strategy.isin(FASTEST_STRATEGIES)
+        speeds = _spread(runs.steps / runs.seconds, "{:,.0f}".format)
+        cells = (speeds, _spread(runs.seconds[fastest], duration), _spread(runs.seconds[~solved], duration))
         for row, cell in zip(rows, cells, strict=True):
             row.append(cell)
     columns = ("", *(f"N = {size}" for size in DURATION_SIZES))
     return markdown(columns, [tuple(row) for row in rows], text_columns=("",))
 
 
-def _spread(values: list[float], text: Callable[[float], str]) -> str:
+def _spread(values: pd.Series, text: Callable[[float], str]) -> str:
     return f"{text(median(values))} ({text(min(values))} to {text(max(values))}, {len(values)} runs)"
 
 
 def rarity(study: str) -> str:
     """Return the rank correlations of visits and disagreement."""
-    return ensembles.table(studies.measured_ensembles(study)).to_markdown()
+    return ensembles_table(studies.measured_ensembles(study)).to_markdown()
 
 
 def disagreement(study: str) -> str:
@@ -145,35 +145,38 @@ def disagreement(study: str) -> str:
 
 def evaluations(study: str) -> str:
     """Return every evaluation of Atari runs, one row for each run, without the settings that all have in common."""
-    played, _ = said_once(studies.atari_runs(study))
-    rows = [
-        (
-            run.game,
-            atari.name_of(run.variant),
-            str(run.seed),
-            f"{run.frames[-1]:,}",
-            ", ".join(f"{score:g}" for score in run.scores),
-            ", ".join(f"{entropy:.2f}" for entropy in run.diversity["vote_entropy"]),
-        )
-        for run in sorted(played, key=lambda run: (run.game, run.variant.strategy, run.num_heads, run.seed))
-    ]
+    rows = []
+    for run in _by_run(studies.without_shared_settings(studies.atari_evaluations(study))):
+        first = run.iloc[0]
+        scores = ", ".join(f"{score:g}" for score in run.score)
+        entropies = ", ".join(f"{entropy:.2f}" for entropy in run.vote_entropy)
+        name = atari.name_of(first.variant)
+        rows.append((first.game, name, str(first.seed), f"{run.frames.max():,}", scores, entropies))
     columns = ("game", "algorithm", "seed", "frames", "score of each evaluation", "vote entropy (nats)")
     return markdown(columns, rows, text_columns=("game", "algorithm"))
+
+
+def _by_run(evaluations: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the evaluations of each run, in the order of the tables."""
+    ordered = evaluations.assign(strategy=[variant.strategy for variant in evaluations.variant])
+    ordered = ordered.sort_values(["game", "strategy", "num_heads", "seed"], kind="stable")
+    return [run for _, run in ordered.groupby("run", sort=False)]
 
 
 def learned(study: str) -> str:
     """Return the scores of each Atari run before and after learning, beside random play of the same game."""
     rows = []
-    for run in sorted(studies.atari_runs(study), key=lambda run: (run.game, run.variant.strategy, run.num_heads)):
-        random = studies.random_play_returns(run.game)
-        before, after = studies.returns_before_and_after_learning(studies.RESULTS / study / run.name)
+    for run in _by_run(studies.atari_evaluations(study)):
+        first = run.iloc[0]
+        random = studies.random_play_returns(first.game)
+        before, after = studies.returns_before_and_after_learning(study, first.run)
         scores = (
             f"{mean(random):.1f} ({len(random)})",
             f"{mean(before):.1f} ({len(before)})",
             f"{mean(after[-LAST_EPISODES:]):.1f}",
-            f"{run.scores[-1]:.1f}",
+            f"{run.score.iloc[-1]:.1f}",
         )
-        rows.append((run.game, atari_algorithm(run.variant.strategy).label, str(run.num_heads), *scores))
+        rows.append((first.game, atari_algorithm(first.variant.strategy).label, str(first.num_heads), *scores))
     stages = ("random play (episodes)", "before the first update (episodes)", f"last {LAST_EPISODES} episodes")
     return markdown(("game", "algorithm", "K", *stages, "last vote"), rows, text_columns=("game", "algorithm"))
 
@@ -214,4 +217,4 @@ def speed_by_strategy(study: str) -> str:
 
 def two_paths_found(study: str) -> str:
     """Return the step at which each run on the two paths first reached the long end."""
-    return two_paths.table(two_paths.read_searches(studies.read_study(study))).to_markdown()
+    return two_paths_table(first_finds(studies.read_study(study).runs)).to_markdown()

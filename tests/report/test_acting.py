@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from bootdqn.config.train import from_flat
-from bootdqn.report.acting import MEASURES, courses_by_task
-from bootdqn.report.acting_figures import acting
-from bootdqn.report.figures import SO_FAR
+from bootdqn.report.acting import TITLES, acting_figure, runs_by_task
+from bootdqn.report.load import load_study
 from bootdqn.report.report import write_report
-from bootdqn.report.runs import read_runs
+from bootdqn.report.style import UNFINISHED_CAPTION
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
-from reference.run_directories import DEFAULTS, write_atari, write_deep_sea, write_gym
+from reference.run_directories import write_atari, write_deep_sea, write_gym
 
 
 def update(step, overruled=0.5, evoi=0.25, disagreement=2.0):
@@ -28,17 +27,25 @@ def add_records(path, *records):
         file.writelines(json.dumps(record) + "\n" for record in records)
 
 
-def courses(root):
-    return courses_by_task(read_runs(root, DEFAULTS)[0])
+def tasks(root):
+    """Return the tasks that have a figure."""
+    return set(runs_by_task(load_study(root)))
+
+
+def acting(root):
+    """Plot the runs of the only task."""
+    study = load_study(root)
+    (runs,) = runs_by_task(study).values()
+    return acting_figure(runs[runs.has_line], study.acting)
 
 
 def figure_names(root):
-    write_report(root, root / "report.html", DEFAULTS)
+    write_report(root, root / "report.html")
     return [path.stem for path in (root / "report_files/figures").glob("acting*.png")]
 
 
 def captions(root):
-    write_report(root, root / "report.html", DEFAULTS)
+    write_report(root, root / "report.html")
     return re.findall("<figcaption>(.*?)</figcaption>", (root / "report.html").read_text())
 
 
@@ -47,10 +54,9 @@ def test_the_lines_of_a_run_are_its_records(tmp_path):
     run(from_flat(small | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run")
     records = list(RunDirectory(tmp_path / "run").read_metrics("update"))
     assert len(records) == 6
-    (found,) = courses(tmp_path).values()
-    panels = acting(found).axes
-    assert [axes.get_title() for axes in panels] == list(MEASURES.values())
-    for axes, name in zip(panels, MEASURES, strict=True):
+    panels = acting(tmp_path).axes
+    assert [axes.get_title() for axes in panels] == list(TITLES.values())
+    for axes, name in zip(panels, TITLES, strict=True):
         (line,) = axes.get_lines()
         told = [[record["step"], record[name]] for record in records]
         np.testing.assert_allclose(line.get_xydata(), told, rtol=1e-13, err_msg="but for the rounding of sums")
@@ -60,8 +66,7 @@ def test_every_run_has_a_line_and_every_algorithm_a_name(tmp_path):
     for name, strategy, seed in (("a", "gain", 0), ("b", "gain", 1), ("c", "greedy", 0)):
         write_gym(tmp_path / name, strategy, seed)
         add_records(tmp_path / name, update(10 + seed), update(20 + seed))
-    (found,) = courses(tmp_path).values()
-    figure = acting(found)
+    figure = acting(tmp_path)
     assert [len(axes.get_lines()) for axes in figure.axes] == [3, 3, 3]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["BootDQN", "BootDQN-Gain"]
 
@@ -71,16 +76,14 @@ def test_runs_of_very_different_lengths_share_a_log_scale(tmp_path, longest, sca
     for seed, times in enumerate((1, longest)):
         write_gym(tmp_path / str(seed), seed=seed)
         add_records(tmp_path / str(seed), update(10 * times), update(20 * times))
-    (found,) = courses(tmp_path).values()
-    assert {axes.get_xscale() for axes in acting(found).axes} == {scale}
+    assert {axes.get_xscale() for axes in acting(tmp_path).axes} == {scale}
 
 
 def test_many_records_are_smoothed(tmp_path):
     write_gym(tmp_path / "run")
     values = np.random.default_rng(0).random(40)
     add_records(tmp_path / "run", *(update(10 * n, overruled=value) for n, value in enumerate(values, start=1)))
-    (found,) = courses(tmp_path).values()
-    drawn = acting(found).axes[0].get_lines()[0].get_ydata()
+    drawn = acting(tmp_path).axes[0].get_lines()[0].get_ydata()
     np.testing.assert_allclose(drawn[20:], [values[n - 3 : n + 1].mean() for n in range(20, 40)])
 
 
@@ -88,8 +91,7 @@ def test_many_records_are_smoothed(tmp_path):
 def test_evoi_is_called_what_the_paper_calls_it_there(tmp_path, write, label):
     write(tmp_path / "run", strategy="evoi")
     add_records(tmp_path / "run", update(10), update(20))
-    (found,) = courses(tmp_path).values()
-    assert [text.get_text() for text in acting(found).legends[0].get_texts()] == [label]
+    assert [text.get_text() for text in acting(tmp_path).legends[0].get_texts()] == [label]
 
 
 def test_tasks_are_drawn_apart_and_of_deep_sea_only_the_largest_grid(tmp_path):
@@ -100,7 +102,7 @@ def test_tasks_are_drawn_apart_and_of_deep_sea_only_the_largest_grid(tmp_path):
     write_gym(tmp_path / "pole")
     for path in list(tmp_path.iterdir()):
         add_records(path, update(10), update(20))
-    assert set(courses(tmp_path)) == {"DeepSea, N = 12", "Hero", "FrozenLake-v1 map_name=8x8", "CartPole-v1"}
+    assert tasks(tmp_path) == {"DeepSea, N = 12", "Hero", "FrozenLake-v1 map_name=8x8", "CartPole-v1"}
     assert sorted(figure_names(tmp_path)) == [
         "acting-cartpole-v1",
         "acting-deepsea-n-12",
@@ -119,7 +121,7 @@ def test_records_that_do_not_tell_it_have_no_line(tmp_path):
     add_records(tmp_path / "damaged", update(10), update("later"))
     write_gym(tmp_path / "words", seed=3)
     add_records(tmp_path / "words", update(10), update(20, overruled="often"))
-    assert courses(tmp_path) == {}
+    assert tasks(tmp_path) == set()
     assert figure_names(tmp_path) == []
 
 
@@ -127,11 +129,10 @@ def test_records_that_do_not_tell_it_have_no_line(tmp_path):
 def test_a_run_is_drawn_as_far_as_it_has_come_and_its_end_is_marked(tmp_path, write):
     write(tmp_path / "run", status="interrupted")
     add_records(tmp_path / "run", update(10), update(20))
-    (found,) = courses(tmp_path).values()
-    for axes in acting(found).axes:
+    for axes in acting(tmp_path).axes:
         _, end = axes.get_lines()
         assert (end.get_xdata().tolist(), end.get_marker(), end.get_markerfacecolor()) == ([20], "o", "white")
-    assert captions(tmp_path)[-1].endswith(SO_FAR)
+    assert captions(tmp_path)[-1].endswith(UNFINISHED_CAPTION)
 
 
 def test_an_algorithm_without_a_line_is_named(tmp_path):
@@ -149,16 +150,14 @@ def test_an_algorithm_without_a_line_is_named(tmp_path):
 def test_what_was_too_large_to_tell_is_a_gap(tmp_path):
     write_gym(tmp_path / "run")
     add_records(tmp_path / "run", update(10), update(20, disagreement=None), update(30))
-    (found,) = courses(tmp_path).values()
-    np.testing.assert_array_equal(found[0].means["disagreement"], [2.0, np.nan, 2.0])
-    acting(found).savefig(tmp_path / "drawn.png")
+    np.testing.assert_array_equal(load_study(tmp_path).acting.disagreement, [2.0, np.nan, 2.0])
+    acting(tmp_path).savefig(tmp_path / "drawn.png")
 
 
 def test_a_record_before_which_no_step_was_taken_is_passed_over(tmp_path):
     write_gym(tmp_path / "run")
     add_records(tmp_path / "run", update(10), update(10, None, None, None), update(20))
-    (found,) = courses(tmp_path).values()
-    np.testing.assert_array_equal(found[0].steps, [10, 20])
+    np.testing.assert_array_equal(load_study(tmp_path).acting.step, [10, 20])
 
 
 @pytest.mark.parametrize("value", [0.0, None])

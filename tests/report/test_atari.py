@@ -2,21 +2,31 @@
 
 import itertools
 
+import pandas as pd
 import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
 from bootdqn.report import atari_figures
 from bootdqn.report.answers import atari_answer
-from bootdqn.report.atari import curve, equal_budget, improvements, in_common, maximal_scores, read_played
-from bootdqn.report.atari_heads import runtime
+from bootdqn.report.atari import (
+    best_scores,
+    curve,
+    equal_budgets,
+    evaluations_of,
+    improvements,
+    in_common,
+    maximal_scores,
+    runtime_table,
+)
+from bootdqn.report.load import load_study
 from bootdqn.report.report import write_report
-from bootdqn.report.runs import read_runs
-from reference.run_directories import DEFAULTS, write_atari
+from reference.run_directories import write_atari
 
 
 def read(root):
-    played, troubles = read_played(read_runs(root, DEFAULTS)[0])
-    return played, {trouble.name: trouble.problem for trouble in troubles}
+    """Return the evaluations of the runs that count, and why others do not."""
+    study = load_study(root)
+    return evaluations_of(study), {run.run: run.problem for run in study.runs.itertuples() if run.problem}
 
 
 def rows(table):
@@ -26,34 +36,34 @@ def rows(table):
 def test_there_is_no_equal_budget_where_a_run_was_not_evaluated_within_it(tmp_path):
     write_atari(tmp_path / "often", scores=(7.0,), every=50_000, eval_every_frames=50_000)
     write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
-    played, _ = read(tmp_path)
-    assert equal_budget(played, "Hero") is None
-    found = {row["ours"]: (row["ours at equal budget"], row["budget"]) for row in rows(maximal_scores(played))}
+    evaluations, _ = read(tmp_path)
+    assert equal_budgets(evaluations) == {}
+    found = {row["ours"]: (row["ours at equal budget"], row["budget"]) for row in rows(maximal_scores(evaluations))}
     assert found == {"7.0": ("", ""), "3.0": ("", "")}
-    assert write_report(tmp_path, tmp_path / "out.html", DEFAULTS).exists()
+    assert write_report(tmp_path, tmp_path / "out.html").exists()
 
 
 def test_an_equal_budget_has_an_evaluation_of_every_run(tmp_path):
     write_atari(tmp_path / "often", scores=range(1, 22), every=50_000, eval_every_frames=50_000)
     write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
-    played, _ = read(tmp_path)
-    assert equal_budget(played, "Hero") == 1_050_000
-    found = {row["ours"]: row["ours at equal budget"] for row in rows(maximal_scores(played))}
+    evaluations, _ = read(tmp_path)
+    assert equal_budgets(evaluations) == {"Hero": 1_050_000}
+    found = {row["ours"]: row["ours at equal budget"] for row in rows(maximal_scores(evaluations))}
     assert found == {"21.0": f"{sum(range(12, 22)) / 10:,.1f}", "3.0": "1.0"}
 
 
 def test_copies_of_a_run_count_once(tmp_path):
     for name in ("a", "b", "c"):
         write_atari(tmp_path / name, seed=0, status="interrupted" if name == "a" else "finished")
-    played, troubles = read(tmp_path)
-    assert [run.name for run in played] == ["a"]
+    evaluations, problems = read(tmp_path)
+    assert list(evaluations.run.unique()) == ["a"]
     same = "the same algorithm, game and seed as a, which is counted"
-    assert troubles == {
+    assert problems == {
         "a": "interrupted: its evaluations so far are counted, up to 2,000,000 frames",
         "b": same,
         "c": same,
     }
-    assert rows(maximal_scores(played))[0]["seeds"] == "1"
+    assert rows(maximal_scores(evaluations))[0]["seeds"] == "1"
 
 
 def test_of_a_seed_the_run_that_was_evaluated_for_longest_counts(tmp_path):
@@ -62,9 +72,9 @@ def test_of_a_seed_the_run_that_was_evaluated_for_longest_counts(tmp_path):
     write_atari(tmp_path / "e", seed=1, scores=[1.0])
     write_atari(tmp_path / "f", game="Alien", seed=0, scores=[1.0])
     write_atari(tmp_path / "g", strategy="gain", seed=0, scores=[1.0])
-    played, troubles = read(tmp_path)
-    assert [run.name for run in played] == ["c", "e", "f", "g"]
-    assert troubles == dict.fromkeys("abd", "the same algorithm, game and seed as c, which is counted")
+    evaluations, problems = read(tmp_path)
+    assert list(evaluations.run.unique()) == ["c", "e", "f", "g"]
+    assert problems == dict.fromkeys("abd", "the same algorithm, game and seed as c, which is counted")
 
 
 def test_runs_of_different_lengths_say_so_beside_their_mean(tmp_path):
@@ -79,17 +89,15 @@ def test_a_run_wins_nothing_by_being_longer(tmp_path):
     """Gain is ahead of EVOI within the two evaluations that both have."""
     write_atari(tmp_path / "evoi", strategy="evoi", scores=(1.0, 2.0, 9.0, 3.0))
     write_atari(tmp_path / "gain", strategy="gain", scores=(4.0, 3.0))
-    played, _ = read(tmp_path)
-    assert [(run.frames, run.best) for run in in_common(played)] == [
-        ((10**6, 2 * 10**6), 2.0),
-        ((10**6, 2 * 10**6), 4.0),
-    ]
-    assert {len(values) for run in in_common(played) for values in run.diversity.values()} == {2}
-    assert [(row["algorithm"], row["probability"]) for row in rows(improvements(played))] == [
+    evaluations, _ = read(tmp_path)
+    common = in_common(evaluations)
+    assert list(common.frames) == [10**6, 2 * 10**6] * 2
+    assert best_scores(common) == [2.0, 4.0]
+    assert [(row["algorithm"], row["probability"]) for row in rows(improvements(evaluations))] == [
         ("BootDQN-Gain", "1.00"),
         ("BootDQN-EVOI", "0.00"),
     ]
-    assert atari_answer(played) == (
+    assert atari_answer(evaluations) == (
         "On Atari, BootDQN-Gain has the highest maximal score in 1 of 1 game, of 2 algorithms on 1 seed and 2M frames."
     )
 
@@ -97,17 +105,17 @@ def test_a_run_wins_nothing_by_being_longer(tmp_path):
 def test_a_game_without_frames_in_common_is_not_compared(tmp_path):
     write_atari(tmp_path / "often", scores=(7.0,), every=50_000, eval_every_frames=50_000)
     write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
-    played, _ = read(tmp_path)
-    assert in_common(played) == []
-    assert in_common(played[:1], most=10_000) == []
-    assert improvements(played) is None
-    assert atari_answer(played) == "On Atari there is nothing to compare yet: 2 runs, 2 algorithms."
+    evaluations, _ = read(tmp_path)
+    assert in_common(evaluations).empty
+    assert in_common(evaluations[:1], most=10_000).empty
+    assert improvements(evaluations) is None
+    assert atari_answer(evaluations) == "On Atari there is nothing to compare yet: 2 runs, 2 algorithms."
 
 
 def test_the_scores_of_each_k_are_those_within_the_same_frames(tmp_path):
     write_atari(tmp_path / "2", num_heads=2, scores=(1.0, 2.0))
     write_atari(tmp_path / "10", num_heads=10, scores=(2.0, 1.0, 9.0))
-    found = [(row["K"], row["maximal score"], row["within frames"]) for row in rows(runtime(read(tmp_path)[0]))]
+    found = [(row["K"], row["maximal score"], row["within frames"]) for row in rows(runtime_table(read(tmp_path)[0]))]
     assert found == [("2", "2.0", "2M"), ("10", "2.0", "2M")]
 
 
@@ -115,7 +123,7 @@ def test_the_papers_speed_at_each_k_follows_from_its_runtime(tmp_path):
     """100 million frames took 24 hours and 53 minutes with two heads, 39 hours and 3 minutes with ten."""
     for num_heads in (2, 3, 10):
         write_atari(tmp_path / str(num_heads), num_heads=num_heads)
-    found = {row["K"]: row["frames/s, paper"] for row in rows(runtime(read(tmp_path)[0]))}
+    found = {row["K"]: row["frames/s, paper"] for row in rows(runtime_table(read(tmp_path)[0]))}
     assert found == {"2": "1,116", "3": "", "10": "711"}
 
 
@@ -124,7 +132,7 @@ def test_speeds_are_averaged_and_compared_only_where_they_were_computed_alike(tm
     for heads, seed in itertools.product((2, 4, 6, 8, 10), (0, 1)):
         changes = change if heads == 6 or (heads, seed) == (8, 1) else {}
         write_atari(tmp_path / f"{heads}-{seed}", seed=seed, num_heads=heads, scores=(1.0,), **changes)
-    table = runtime(read(tmp_path)[0])
+    table = runtime_table(read(tmp_path)[0])
     assert [(row["K"], row["frames/s, ours"], row["time against the K before"]) for row in rows(table)] == [
         ("2", "5,000", ""),
         ("4", "2,500", "+100 %"),
@@ -138,7 +146,7 @@ def test_speeds_are_averaged_and_compared_only_where_they_were_computed_alike(tm
 def test_a_run_that_has_not_ended_has_no_speed(tmp_path):
     write_atari(tmp_path / "2", num_heads=2, status="interrupted")
     write_atari(tmp_path / "4", num_heads=4)
-    assert [row["frames/s, ours"] for row in rows(runtime(read(tmp_path)[0]))] == ["", "5,000"]
+    assert [row["frames/s, ours"] for row in rows(runtime_table(read(tmp_path)[0]))] == ["", "5,000"]
 
 
 @pytest.mark.parametrize(("seeds", "bands"), [(1, 0), (2, 0), (3, 1)])
@@ -172,9 +180,9 @@ def test_nothing_is_marked_where_the_paper_has_no_score_within_sight(tmp_path, g
 
 def test_one_run_is_drawn_as_it_was(tmp_path):
     write_atari(tmp_path / "run", scores=(0.0, 20.0), every=100_000)
-    (played,), _ = read(tmp_path)
-    episodes = [atari_figures.Episode(50_000, 3.0), atari_figures.Episode(150_000, 7.0)]
-    (axes,) = atari_figures.learning(played, episodes, first_update=120_000, random=-1.5).axes
+    evaluations, _ = read(tmp_path)
+    episodes = pd.DataFrame({"frames": [50_000, 150_000], "return": [3.0, 7.0]})
+    (axes,) = atari_figures.learning(evaluations, episodes, first_update=120_000, random=-1.5).axes
     assert axes.collections[0].get_offsets().tolist() == [[0.05, 3.0], [0.15, 7.0]]
     votes, random, first_update = axes.get_lines()
     assert votes.get_xydata().tolist() == [[0.1, 0.0], [0.2, 20.0]]

@@ -7,24 +7,20 @@ import pytest
 
 from bootdqn.common import files
 from bootdqn.common.errors import DamagedFileError, WriteError
-from bootdqn.config.variants import Variant
-from bootdqn.report.atari import read_played
-from bootdqn.report.deep_sea import read_results, regret_curves
+from bootdqn.report.load import load_study
 from bootdqn.report.report import write_report
-from bootdqn.report.runs import read_runs
 from bootdqn.runs.directory import RunDirectory
-from reference.run_directories import DEFAULTS, write_atari, write_deep_sea, write_gym
+from reference.run_directories import write_atari, write_deep_sea, write_gym
 
 
 def change(path, **values):
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-def read(root, reader):
+def read(root):
     """Return how many runs count, and why the others do not."""
-    runs, unreadable = read_runs(root, DEFAULTS)
-    found, troubles = reader(runs)
-    return len(found), {trouble.name: trouble.problem.partition(":")[0] for trouble in unreadable + troubles}
+    runs = load_study(root).runs
+    return sum(runs.counted), {run.run: run.problem.partition(":")[0] for run in runs.itertuples() if run.problem}
 
 
 @pytest.mark.parametrize("line", [b"[]", b"3", b'"text"', b"null", b'{"kind": "\xff"}', b"[" * 100_000, b"{"])
@@ -49,7 +45,7 @@ def test_damaged_records_of_either_kind_do_not_end_the_report(tmp_path, line):
     write_atari(tmp_path / "game")
     for name in ("sea", "game"):
         (tmp_path / name / "metrics.jsonl").write_bytes(line)
-    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    write_report(tmp_path, tmp_path / "out.html")
     with (tmp_path / "out_files/tables/not-counted.csv").open(encoding="utf-8") as file:
         why = {row["run"]: row["why"] for row in csv.DictReader(file)}
     assert why["game"].startswith("unreadable: ")
@@ -72,7 +68,7 @@ def test_a_damaged_deep_sea_run_is_listed(tmp_path, file, values):
     write_deep_sea(tmp_path / "whole", seed=1)
     write_deep_sea(tmp_path / "run", seed=0)
     change(tmp_path / f"run/{file}.json", **values)
-    assert read(tmp_path, read_results) == (1, {"run": "unreadable"})
+    assert read(tmp_path) == (1, {"run": "unreadable"})
 
 
 @pytest.mark.parametrize(
@@ -94,12 +90,12 @@ def test_a_damaged_atari_run_is_listed(tmp_path, file, values):
     change(path, **values)
     if file == "metrics":
         path.write_text(path.read_text() + "\n")
-    assert read(tmp_path, read_played) == (1, {"run": "unreadable"})
+    assert read(tmp_path) == (1, {"run": "unreadable"})
 
 
 def not_counted(root):
     """Return why runs are listed in the report on `root`."""
-    write_report(root, root / "out.html", DEFAULTS)
+    write_report(root, root / "out.html")
     with (root / "out_files/tables/not-counted.csv").open(encoding="utf-8") as file:
         return {row["run"]: row["why"] for row in csv.DictReader(file)}
 
@@ -131,8 +127,8 @@ def test_records_that_end_early_are_listed_and_not_drawn(tmp_path):
         "gym": f"unreadable: its records end at episode 2 of 1,000; {PARTLY}",
         "game": "unreadable: its records end at episode 0 of 7",
     }
-    curves, _ = regret_curves(read_runs(tmp_path / "sea", DEFAULTS)[0])
-    assert [(curve.variant, curve.regret) for curve in curves] == [(Variant("gain"), (1.0, 0.5))]
+    regret = load_study(tmp_path / "sea").regret
+    assert list(regret.itertuples(index=False, name=None)) == [("whole", 1, 1.0), ("whole", 2, 0.5)]
     assert {path.stem for path in (tmp_path / "out_files/figures").glob("*.png")} >= {"deep-sea-regret"}
     assert not list((tmp_path / "out_files/figures").glob("gym-*"))
 
@@ -179,7 +175,7 @@ def test_figures_and_tables_are_written_through_no_link(tmp_path, link):
     (runs / link).parent.mkdir(exist_ok=True)
     (runs / link).symlink_to(elsewhere)
     with pytest.raises(WriteError, match="cannot be written"):
-        write_report(runs, runs / "report.html", DEFAULTS)
+        write_report(runs, runs / "report.html")
     files = [file for file in elsewhere.rglob("*") if file.is_file()]
     assert len(files) == 4
     assert {file.read_text() for file in files} == {"mine"}

@@ -1,7 +1,6 @@
 """Results without hiding: unsolved runs stay in, lower bounds say so, caps are never mixed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,22 +10,46 @@ from hypothesis import strategies as st
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 
 from bootdqn.config.variants import Variant, label
-from bootdqn.report.answers import deep_sea_answer
-from bootdqn.report.deep_sea import COLUMNS, Result, cells, read_results, summary_table, table
-from bootdqn.report.deep_sea_figures import drawing, episodes_to_solve, solved_fraction
-from bootdqn.report.figures import to_png, to_svg
-from bootdqn.report.runs import read_runs
-from reference.run_directories import DEFAULTS, write_deep_sea
+from bootdqn.report import answers, deep_sea, deep_sea_figures
+from bootdqn.report.deep_sea import COLUMNS, solve_table, terminal_table
+from bootdqn.report.deep_sea_figures import problem
+from bootdqn.report.load import load_study
+from bootdqn.report.style import to_png, to_svg
+from reference.run_directories import write_deep_sea
+from reference.tables import DeepSeaRun, deep_sea_table
 
 OLD_RESULTS = Path(__file__).parents[2] / "reproduction/results/deep-sea-small"
 
 
 def result(strategy="greedy", size=10, seed=0, cap=2000, solved=100, strict=...):
-    return Result(Variant(strategy), size, seed, cap, solved, solved if strict is ... else strict)
+    return DeepSeaRun(Variant(strategy), size, seed, cap, solved, solved if strict is ... else strict)
 
 
-def row_of(results):
-    return dict(zip(COLUMNS, table(results).rows[0], strict=True))
+def cells(runs):
+    """Return the cells of runs, as rows."""
+    return list(deep_sea.cells(deep_sea_table(runs)).itertuples())
+
+
+def interval_of(cell):
+    return None if np.isnan(cell.low) else (cell.low, cell.high)
+
+
+def row_of(runs):
+    return dict(zip(COLUMNS, solve_table(deep_sea_table(runs)).rows[0], strict=True))
+
+
+def read(root):
+    """Return the runs that count, and why others do not."""
+    study = load_study(root)
+    return study.counted("deep-sea"), {run.run: run.problem for run in study.runs.itertuples() if run.problem}
+
+
+def deep_sea_answer(runs):
+    return answers.deep_sea_answer(deep_sea_table(runs))
+
+
+def episodes_to_solve(runs):
+    return deep_sea_figures.episodes_figure(deep_sea_table(runs))
 
 
 def test_finished_runs_are_read_and_others_are_named(tmp_path):
@@ -34,9 +57,11 @@ def test_finished_runs_are_read_and_others_are_named(tmp_path):
     write_deep_sea(tmp_path / "b", status="interrupted")
     write_deep_sea(tmp_path / "d")
     (tmp_path / "d/summary.json").unlink()
-    results, troubles = read_results(read_runs(tmp_path, DEFAULTS)[0])
-    assert results == [Result(Variant("gain"), 5, 0, 50, 9, None)]
-    assert [(trouble.name, trouble.problem) for trouble in troubles] == [("b", "interrupted"), ("d", "stopped")]
+    runs, problems = read(tmp_path)
+    (run,) = runs.itertuples()
+    assert (run.variant, run.size, run.seed, run.budget, run.solved_at) == (Variant("gain"), 5, 0, 50, 9)
+    assert runs.solved_at_strict.isna().all()
+    assert problems == {"b": "interrupted", "d": "stopped"}
 
 
 def test_runs_of_different_settings_are_never_averaged_and_seeds_count_once(tmp_path):
@@ -46,16 +71,14 @@ def test_runs_of_different_settings_are_never_averaged_and_seeds_count_once(tmp_
     write_deep_sea(tmp_path / "d", seed=0, solved=40, prior_scale=3.0)
     write_deep_sea(tmp_path / "e", seed=0, solved=50, mapping_seed=7)
     write_deep_sea(tmp_path / "f", seed=1, solved=60, update_every=5)
-    results, troubles = read_results(read_runs(tmp_path, DEFAULTS)[0])
-    assert {label(cell.variant): [r.episodes for r in cell.results] for cell in cells(results)} == {
+    runs, problems = read(tmp_path)
+    assert {label(cell.variant): list(cell.episodes) for cell in deep_sea.cells(runs).itertuples()} == {
         "BootDQN-Gain": [10, 30],
         "BootDQN-Gain + prior 3": [40],
         "BootDQN-Gain, fixed map 7": [50],
         "BootDQN-Gain, update every episode": [60],
     }
-    assert [(trouble.name, trouble.problem) for trouble in troubles] == [
-        ("c", "the same algorithm and seed as b, which is counted")
-    ]
+    assert problems == {"c": "the same algorithm and seed as b, which is counted"}
 
 
 def test_the_results_of_old_folders_are_grouped_by_strategy_and_size_alone():
@@ -72,17 +95,17 @@ def test_the_results_of_old_folders_are_grouped_by_strategy_and_size_alone():
         config, summary = json.loads(path.read_text()), json.loads(path.with_name("summary.json").read_text())
         episodes = config["max_episodes"] if summary["solved_at_strict"] is None else summary["solved_at_strict"]
         expected.setdefault((str(config["size"]), names[config["strategy"]]), []).append(episodes)
-    results, troubles = read_results(read_runs(OLD_RESULTS, DEFAULTS)[0])
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in table(results).rows]
+    runs, problems = read(OLD_RESULTS)
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in solve_table(runs).rows]
     found = {(row["N"], row["algorithm"]): row["mean episodes"].removeprefix("≥ ") for row in rows}
     assert found == {key: f"{sum(values) / len(values):,.0f}" for key, values in expected.items()}
-    assert len(results) == sum(map(len, expected.values())) == 120
-    assert not troubles
+    assert len(runs) == sum(map(len, expected.values())) == 120
+    assert not problems
 
 
 def test_an_unsolved_run_counts_with_its_cap_and_makes_the_mean_a_lower_bound():
     cell = cells([result(seed=0, solved=100), result(seed=1, solved=None)])[0]
-    assert cell.mean == (100 + 2000) / 2
+    assert cell.mean_episodes == (100 + 2000) / 2
     assert cell.censored
     assert cell.solved == 1
     row = row_of([result(seed=0, solved=100), result(seed=1, solved=None)])
@@ -97,7 +120,7 @@ def test_solved_by_bsuite_with_few_good_episodes_is_counted_apart():
     assert row["solved with < 10 good"] == "2"
     assert row["solved"] == "2/3"
     assert row["solved, bsuite's rule"] == "3/3"
-    assert cells(runs)[0].mean == pytest.approx((40 + 2000 + 30) / 3)
+    assert cells(runs)[0].mean_episodes == pytest.approx((40 + 2000 + 30) / 3)
 
 
 def test_runs_with_different_caps_are_never_averaged():
@@ -111,7 +134,7 @@ def test_the_interval_is_the_bootstrap_of_the_mean():
     rng = np.random.default_rng(1)
     means = rng.choice(episodes, (40_000, len(episodes))).mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
-    assert cell.interval == pytest.approx((low, high), rel=0.02)
+    assert interval_of(cell) == pytest.approx((low, high), rel=0.02)
 
 
 def test_an_interval_with_an_unsolved_run_in_it_has_no_upper_end():
@@ -132,13 +155,13 @@ def test_a_lower_bound_has_no_band_and_what_all_solved_has_its_interval():
     runs = [result(size=size, seed=seed, solved=100 * (seed + 1)) for size in (10, 20, 30) for seed in range(3)]
     runs[-1] = result(size=30, seed=2, solved=None)
     figure, caption = episodes_to_solve(runs)
-    assert shaded_at(figure.axes[0]) == {cell.size: cell.interval for cell in cells(runs)[:2]}
+    assert shaded_at(figure.axes[0]) == {cell.size: interval_of(cell) for cell in cells(runs)[:2]}
     assert "without an interval" in caption
 
 
 def test_equal_runs_and_single_runs_have_no_interval():
-    assert cells([result()])[0].interval is None
-    assert cells([result(seed=0), result(seed=1)])[0].interval is None
+    assert interval_of(cells([result()])[0]) is None
+    assert interval_of(cells([result(seed=0), result(seed=1)])[0]) is None
 
 
 def test_algorithms_come_in_the_order_of_the_paper():
@@ -154,7 +177,7 @@ def test_the_answer_names_the_best_and_never_claims_more_than_the_runs():
     assert text.startswith("At N = 10, BootDQN-EVOI needed the fewest episodes: 101 on average, 3 of 3 runs solved.")
     assert "BootDQN, at least 2,000 (0 of 3 solved)" in text
     assert "not a proof" in text
-    neither = bad + [replace(run, variant=Variant("ucb")) for run in bad]
+    neither = bad + [run._replace(variant=Variant("ucb")) for run in bad]
     assert deep_sea_answer(neither) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
 
 
@@ -164,7 +187,7 @@ def runs_of(strategy, solved, unsolved=0, episodes=100, cap=100_000):
 
 def test_the_answer_ranks_by_the_fraction_solved_and_not_by_the_count():
     evoi, greedy = runs_of("evoi:reduce=sum", 3, 0, 300), runs_of("greedy", 4, 4, 5000, cap=10_000)
-    assert deep_sea_answer(greedy + [replace(run, cap=10_000) for run in evoi]) == (
+    assert deep_sea_answer(greedy + [run._replace(cap=10_000) for run in evoi]) == (
         "At N = 10, BootDQN-EVOI needed the fewest episodes: 300 on average, 3 of 3 runs solved. "
         "Next: BootDQN, at least 7,500 (4 of 8 solved). 3 seeds are few: this is a picture, not a proof."
     )
@@ -234,10 +257,10 @@ def test_whom_the_answer_names_first_nobody_beats(found):
 
 
 def test_the_terminal_table_explains_its_bounds():
-    shown = summary_table([result(solved=None)])
+    shown = terminal_table(deep_sea_table([result(solved=None)]))
     assert shown.row_count == 1
     assert "lower bound" in shown.caption
-    assert summary_table([result()]).caption is None
+    assert terminal_table(deep_sea_table([result()])).caption is None
 
 
 @pytest.mark.parametrize("sizes", [(10,), (5, 10, 15)])
@@ -302,9 +325,9 @@ def test_the_same_results_give_the_same_picture():
 
 def test_the_fraction_that_solved_it_is_a_bar():
     runs = [result(seed=seed, solved=100 if seed else None) for seed in range(4)]
-    (bar,) = solved_fraction(runs).axes[0].patches
+    (bar,) = deep_sea_figures.solved_fraction(deep_sea_table(runs)).axes[0].patches
     assert bar.get_height() == 0.75
 
 
-def test_the_problem_can_be_drawn():
-    assert to_png(drawing(5)).startswith(b"\x89PNG")
+def test_the_problem_can_be_plotted():
+    assert to_png(problem(5)).startswith(b"\x89PNG")

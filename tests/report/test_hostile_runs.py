@@ -11,7 +11,7 @@ import pytest
 from bootdqn.common.text import MAX_LABEL
 from bootdqn.report.report import write_report
 from bootdqn.runs.directory import find_runs
-from reference.run_directories import DEFAULTS, write_atari, write_deep_sea, write_gym
+from reference.run_directories import write_atari, write_deep_sea, write_gym
 
 
 def nested(depth):
@@ -20,7 +20,7 @@ def nested(depth):
 
 def not_counted(root):
     """Write the report on `root` and return why runs are listed."""
-    write_report(root, root / "out.html", DEFAULTS)
+    write_report(root, root / "out.html")
     with (root / "out_files/tables/not-counted.csv").open(encoding="utf-8") as file:
         return {row["run"]: row["why"] for row in csv.DictReader(file)}
 
@@ -57,7 +57,7 @@ def test_names_are_drawn_letter_by_letter(tmp_path):
     write_gym(tmp_path / "long", env_id=long, episodes=[(1, 1.0), (2, 2.0)])
     write_deep_sea(tmp_path / "sea", strategy="{:>400000000}", bad=[True, False], **{"{0.nothing}": "{}"})
     write_atari(tmp_path / "game", game="a\tb\nc", strategy="_hidden")
-    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    write_report(tmp_path, tmp_path / "out.html")
     figures = tmp_path / "out_files/figures"
     assert (figures / "gym-frac.svg").read_text().count(f">{formula}</text>") == 2, "the title and the legend"
     assert f">{long[: MAX_LABEL - 1]}…</text>" in (figures / f"gym-{long[:80]}.svg").read_text()
@@ -72,7 +72,7 @@ def test_numbers_as_large_as_they_are_read_are_drawn(tmp_path):
     write_gym(tmp_path / "gym", found=(1e100,) * 3, episodes=[(1, -1e100), (2**62, 1e100)])
     write_deep_sea(tmp_path / "sea", size=2**62, cap=2**63 - 1, solved=2**62, bad=[True, False])
     write_atari(tmp_path / "game", scores=(-1e100, 1e100), every=2**61, total_frames=2**62)
-    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    write_report(tmp_path, tmp_path / "out.html")
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "summary.json", "config.json"])
@@ -94,7 +94,7 @@ def test_a_directory_whose_name_is_no_text_is_reported_on(tmp_path):
     write_deep_sea(root / os.fsdecode(b"\xfe"), bad=[True])
     write_deep_sea(root / "lost", seed=1)
     (root / "lost/config.json").unlink()
-    write_report(root, tmp_path / "out.html", DEFAULTS)
+    write_report(root, tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text()
     assert r"runs-\udcff\x1b[2J" in page
     told = subprocess.run([sys.executable, "-m", "bootdqn", "report", bad], capture_output=True, check=False)

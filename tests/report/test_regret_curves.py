@@ -6,21 +6,26 @@ import pytest
 
 from bootdqn.config.variants import Variant
 from bootdqn.report import deep_sea_figures
-from bootdqn.report.figures import SO_FAR
 from bootdqn.report.report import write_report
-from reference.run_directories import DEFAULTS, write_deep_sea
+from bootdqn.report.style import UNFINISHED_CAPTION, variant_styles
+from reference.run_directories import write_deep_sea
 
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The curves of each figure that a report draws."""
-    figures, draw = [], deep_sea_figures.running_regret
-    monkeypatch.setattr(deep_sea_figures, "running_regret", lambda *given: figures.append(given[0]) or draw(*given))
+    """The curves of each figure that a report plots."""
+    figures, plot = [], deep_sea_figures.running_regret
+    monkeypatch.setattr(deep_sea_figures, "running_regret", lambda *given: figures.append(given[0]) or plot(*given))
     return figures
 
 
+def curves_of(table):
+    """Return the values of each curve in a figure."""
+    return [tuple(curve.regret) for _, curve in table.groupby("run", sort=False)]
+
+
 def report(root):
-    write_report(root, root / "report.html", DEFAULTS)
+    write_report(root, root / "report.html")
     return (root / "report.html").read_text()
 
 
@@ -32,19 +37,19 @@ def test_runs_of_one_cap_have_no_line_among_those_of_another(tmp_path, drawn):
     write_deep_sea(tmp_path / "a", cap=50, bad=[True, False, False, True])
     write_deep_sea(tmp_path / "b", cap=100, bad=[True, True])
     report(tmp_path)
-    assert [[curve.regret for curve in curves] for curves in drawn] == [[(1, 1)], [(1, 1 / 2, 1 / 3, 2 / 4)]]
+    assert [curves_of(curves) for curves in drawn] == [[(1, 1)], [(1, 1 / 2, 1 / 3, 2 / 4)]]
 
 
 @pytest.mark.parametrize("status", ["interrupted", "failed"])
 def test_a_run_that_is_not_finished_is_drawn_as_far_as_it_has_come(tmp_path, drawn, status):
     write_deep_sea(tmp_path / "run", bad=[True, False], status=status)
     page = report(tmp_path)
-    ((curve,),) = drawn
-    assert (curve.regret, curve.finished) == ((1, 1 / 2), False)
+    (table,) = drawn
+    assert (curves_of(table), set(table.finished)) == ([(1, 1 / 2)], {False})
     (caption,) = re.findall("<figcaption>(.*?)</figcaption>", page)
-    assert caption.endswith(SO_FAR)
+    assert caption.endswith(UNFINISHED_CAPTION)
     assert "There is nothing to compare yet" in page
-    figure = deep_sea_figures.running_regret([curve], deep_sea_figures.looks([curve.variant]))
+    figure = deep_sea_figures.running_regret(table, variant_styles(table.variant))
     _, end, _ = figure.axes[0].get_lines()
     assert (end.get_xdata().tolist(), end.get_marker(), end.get_markerfacecolor()) == ([2], "o", "white")
 
@@ -53,8 +58,8 @@ def test_a_run_killed_without_a_word_is_drawn_too(tmp_path, drawn):
     write_deep_sea(tmp_path / "run", bad=[True, False])
     (tmp_path / "run/summary.json").unlink()
     report(tmp_path)
-    ((curve,),) = drawn
-    assert (curve.regret, curve.finished) == ((1, 1 / 2), False)
+    (table,) = drawn
+    assert (curves_of(table), set(table.finished)) == ([(1, 1 / 2)], {False})
 
 
 def test_a_larger_size_that_is_not_finished_leaves_the_finished_their_figure(tmp_path, drawn):
@@ -62,7 +67,7 @@ def test_a_larger_size_that_is_not_finished_leaves_the_finished_their_figure(tmp
     write_deep_sea(tmp_path / "done", size=10, bad=[True])
     write_deep_sea(tmp_path / "under way", size=20, bad=[True, True], status="interrupted")
     report(tmp_path)
-    assert [[curve.size for curve in curves] for curves in drawn] == [[20], [10]]
+    assert [set(curves["size"]) for curves in drawn] == [{20}, {10}]
     assert names(tmp_path) == ["deep-sea-regret", "deep-sea-regret-n-10"]
 
 
@@ -71,9 +76,9 @@ def test_a_run_of_other_settings_that_is_not_finished_has_a_name_of_its_own(tmp_
     write_deep_sea(tmp_path / "b", seed=1, bad=[True, True, False], batch_size=64)
     write_deep_sea(tmp_path / "c", seed=2, bad=[False] * 3, batch_size=32, status="interrupted")
     page = report(tmp_path)
-    ((*_, other),) = drawn
-    assert other.variant == Variant("gain", (("batch_size", 32),))
-    assert {curve.variant for curve in drawn[0]} - {other.variant} == {Variant("gain", (("batch_size", 64),))}
+    (table,) = drawn
+    assert table.variant.iloc[-1] == Variant("gain", (("batch_size", 32),))
+    assert set(table.variant) - {table.variant.iloc[-1]} == {Variant("gain", (("batch_size", 64),))}
     assert "All of these runs" not in page
 
 

@@ -14,26 +14,23 @@ from hypothesis import strategies as st
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.text import format_count
-from bootdqn.config.variants import Variant
 from bootdqn.report.answers import atari_answer
 from bootdqn.report.atari import (
-    MEASURES,
-    Played,
+    best_scores,
+    evaluations_of,
     maximal_scores,
     normalised_scores,
-    read_played,
+    runtime_table,
     vote_diversity,
     with_paper_heads,
 )
-from bootdqn.report.atari_heads import runtime
-from bootdqn.report.claims import CLAIMS
-from bootdqn.report.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
+from bootdqn.report.load import load_study
 from bootdqn.report.report import write_report
-from bootdqn.report.runs import read_runs
 from bootdqn.runs.lock import locked
 from reference.browser import opened
-from reference.run_directories import DEFAULTS, GAMES, write_atari, write_deep_sea, write_folder, write_gym, write_study
-from reference.verdicts import verdicts as all_verdicts
+from reference.run_directories import write_atari, write_deep_sea, write_folder, write_gym, write_study
+from reference.tables import AtariRun, deep_sea_table, evaluations_table
+from reproduction.evidence import Evidence
 
 EVIL = "<script>alert(1)<"
 NOTHING = "there is nothing to compare it with."
@@ -43,14 +40,8 @@ def rows(table):
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
-def played_below(root):
-    runs, troubles = read_runs(root, DEFAULTS)
-    assert not troubles
-    return read_played(runs)[0]
-
-
-def verdicts(atari):
-    return all_verdicts(Evidence([], atari, atari))
+def evaluations_below(root):
+    return evaluations_of(load_study(root))
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +64,13 @@ def report(tmp_path_factory):
     (root / "broken/config.json").write_text("{")
     write_atari(root / "torn")
     (root / "torn/metrics.jsonl").write_text('{"kind": "evaluation"}\n')
-    return write_report(root, root / "report.html", DEFAULTS)
+    return write_report(root, root / "report.html")
 
 
 def test_the_table_of_maximal_scores_is_the_mean_over_seeds_of_the_best_evaluation(tmp_path):
     write_atari(tmp_path / "a", "Hero", "evoi", 0, scores=(1, 9, 3))
     write_atari(tmp_path / "b", "Hero", "evoi", 1, scores=(5, 2, 4, 100), every=1_000_000)
-    (row,) = rows(maximal_scores(played_below(tmp_path)))
+    (row,) = rows(maximal_scores(evaluations_below(tmp_path)))
     assert (row["ours"], row["paper"], row["seeds"]) == ("54.5", "28,539.3", "2")
     assert row["budget"] == "3M"
     assert float(row["ours at equal budget"]) == pytest.approx(((1 + 9 + 3) / 3 + (5 + 2 + 4) / 3) / 2, abs=0.05)
@@ -88,7 +79,7 @@ def test_the_table_of_maximal_scores_is_the_mean_over_seeds_of_the_best_evaluati
 def test_normalised_scores_compare_with_the_paper_on_the_same_games(tmp_path):
     write_atari(tmp_path / "a", "Hero", "greedy", 0, scores=(1027.0,))
     write_atari(tmp_path / "b", "Venture", "greedy", 0, scores=(1187.5,))
-    (row,) = rows(normalised_scores(played_below(tmp_path)))
+    (row,) = rows(normalised_scores(evaluations_below(tmp_path)))
     assert row["mean"] == "50.00"
     assert row["paper, all games"] == "50.67"
     assert row["paper, same games"] == f"{(100 * (21537 - 1027) / (30826.4 - 1027) + 100 * 1473.3 / 1187.5) / 2:.2f}"
@@ -97,66 +88,22 @@ def test_normalised_scores_compare_with_the_paper_on_the_same_games(tmp_path):
 
 def test_a_game_that_is_not_the_papers_has_a_score_and_no_normalised_one(tmp_path):
     write_atari(tmp_path / "a", "Pong", "greedy", 0, scores=(-21.0, -20.0))
-    played = played_below(tmp_path)
-    assert rows(maximal_scores(played))[0]["paper"] == ""
-    assert normalised_scores(played) is None
+    evaluations = evaluations_below(tmp_path)
+    assert rows(maximal_scores(evaluations))[0]["paper"] == ""
+    assert normalised_scores(evaluations) is None
 
 
 def test_runtime_and_diversity_stand_beside_the_papers(tmp_path):
     for heads in (2, 6):
         write_atari(tmp_path / str(heads), num_heads=heads, scores=(1.0, 2.0), diversity=1.25)
-    table = rows(runtime(played_below(tmp_path)))
+    table = rows(runtime_table(evaluations_below(tmp_path)))
     assert [(row["K"], row["time against the K before"], row["paper's growth"]) for row in table] == [
         ("2", "", ""),
         ("6", "+200 %", "+36 %"),
     ]
     write_atari(tmp_path / "10", num_heads=10, scores=(1.0, 2.0), diversity=1.25)
-    (row,) = rows(vote_diversity(with_paper_heads(played_below(tmp_path))))
+    (row,) = rows(vote_diversity(with_paper_heads(evaluations_below(tmp_path))))
     assert (row["count variance"], row["paper"]) == ("1.25", "1.43")
-
-
-def test_a_claim_about_atari_stays_open_on_less_than_the_papers_budget(tmp_path):
-    write_study(tmp_path / "small", seeds=3, evaluations=10)
-    write_study(tmp_path / "large", seeds=3, evaluations=10, every=20_000_000)
-    for size, every in (("small", 1_000_000), ("large", 20_000_000)):
-        for game in GAMES:
-            for seed in range(3):
-                write_atari(tmp_path / size / game / f"ids/{seed}", game, "ids", seed, scores=[1.0] * 10, every=every)
-    claim = "EVOI has the best maximal score in four of six games."
-    for size, expected in (("small", OPEN), ("large", SUPPORTED)):
-        played = [run for run in played_below(tmp_path / size) if run.num_heads == 10]
-        row = verdicts(played)[claim]
-        assert row["here"] == expected
-        assert "EVOI is best in 6 of 6 games" in row["what these runs say"]
-    assert (
-        "10M frames, the paper 3 of 200M"
-        in verdicts([run for run in played_below(tmp_path / "small") if run.num_heads == 10])[claim][
-            "what these runs say"
-        ]
-    )
-
-
-def test_every_claim_has_a_verdict_whatever_is_there(report):
-    with (report.parent / "report_files/tables/claims.csv").open() as file:
-        found = list(csv.DictReader(file))
-    assert len(found) >= 15
-    assert {row["here"] for row in found} <= {SUPPORTED, CONTRADICTED, MIXED, OPEN}
-    by_text = {row["the paper says"]: row["here"] for row in found}
-    assert by_text["EVOI (sum) beats the baselines on DeepSea."] == SUPPORTED
-
-
-def test_claims_that_no_run_bears_on_are_counted_and_not_shown(tmp_path):
-    for strategy in ("gain", "greedy", "ucb"):
-        write_deep_sea(tmp_path / f"compared/{strategy}", strategy)
-    write_deep_sea(tmp_path / "alone/gain")
-    page = write_report(tmp_path / "compared", tmp_path / "compared.html", DEFAULTS).read_text()
-    with (tmp_path / "compared_files/tables/claims.csv").open() as file:
-        assert [row["the paper says"] for row in csv.DictReader(file)] == ["Gain beats the baselines on DeepSea."]
-    assert f"These runs say nothing about {len(CLAIMS) - 1} of the paper's {len(CLAIMS)} claims." in page
-    page = write_report(tmp_path / "alone", tmp_path / "alone.html", DEFAULTS).read_text()
-    assert f"These runs say nothing about {len(CLAIMS)} of the paper's {len(CLAIMS)} claims." in page
-    assert "The paper&#x27;s claims" not in page
-    assert not (tmp_path / "alone_files/tables/claims.csv").exists()
 
 
 def test_what_does_not_count_is_listed_and_not_hidden(report):
@@ -184,7 +131,7 @@ def test_runs_under_way_tell_how_far_they_are(tmp_path):
     write_folder(tmp_path / "game", game, None, [update])
     write_atari(tmp_path / "evaluated", scores=(1.0, 2.0), status="interrupted")
     with locked(tmp_path / "sea/lock.json"):
-        write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+        write_report(tmp_path, tmp_path / "out.html")
     with (tmp_path / "out_files/tables/not-counted.csv").open() as file:
         assert {row["run"]: row["why"] for row in csv.DictReader(file)} == {
             "sea": "under way (1,200 episodes of at most 2,000 so far)",
@@ -229,23 +176,25 @@ def test_atari_runs_of_different_settings_are_told_apart_and_judged_by_no_claim(
         write_atari(tmp_path / f"sticky/{seed}", "Hero", "evoi", seed, scores=(50.0,), sticky=0.25)
         write_atari(tmp_path / f"heads/{seed}", "Hero", "evoi", seed, num_heads=4, scores=(70.0,))
         write_atari(tmp_path / f"dqn/{seed}", "Hero", "greedy", seed, num_heads=1, scores=(90.0,), epsilon=0.1)
-    played = played_below(tmp_path)
-    found = {row["algorithm"]: (row["ours"], row["paper"]) for row in rows(maximal_scores(with_paper_heads(played)))}
+    evaluations = evaluations_below(tmp_path)
+    found = {
+        row["algorithm"]: (row["ours"], row["paper"]) for row in rows(maximal_scores(with_paper_heads(evaluations)))
+    }
     assert found == {
         "BootDQN-EVOI": ("10.0", "28,539.3"),
         "BootDQN-EVOI + prior 3": ("30.0", ""),
         "BootDQN-EVOI, sticky=0.25": ("50.0", ""),
         "Double DQN, ε 0.1": ("90.0", ""),
     }
-    evidence = Evidence.among([], played)
-    assert [run.best for run in evidence.atari] == [10.0, 10.0]
-    assert sorted(run.best for run in evidence.any_heads) == [10.0, 10.0, 70.0, 70.0]
+    evidence = Evidence.among(deep_sea_table([]), evaluations)
+    assert best_scores(evidence.atari) == [10.0, 10.0]
+    assert sorted(best_scores(evidence.any_heads)) == [10.0, 10.0, 70.0, 70.0]
 
 
 def test_heads_that_the_paper_has_no_table_for_are_never_mixed(tmp_path):
     for heads in (2, 6):
         write_atari(tmp_path / str(heads), num_heads=heads, scores=(float(heads),))
-    found = rows(maximal_scores(with_paper_heads(played_below(tmp_path))))
+    found = rows(maximal_scores(with_paper_heads(evaluations_below(tmp_path))))
     assert [(row["algorithm"], row["ours"]) for row in found] == [
         ("BootDQN-EVOI, K = 2", "2.0"),
         ("BootDQN-EVOI, K = 6", "6.0"),
@@ -255,7 +204,7 @@ def test_heads_that_the_paper_has_no_table_for_are_never_mixed(tmp_path):
 def test_heads_of_one_game_do_not_hide_those_of_another(tmp_path):
     write_atari(tmp_path / "hero", "Hero", num_heads=10, scores=(1.0,))
     write_atari(tmp_path / "venture", "Venture", num_heads=2, scores=(2.0,))
-    found = rows(maximal_scores(with_paper_heads(played_below(tmp_path))))
+    found = rows(maximal_scores(with_paper_heads(evaluations_below(tmp_path))))
     assert [(row["game"], row["algorithm"], row["ours"]) for row in found] == [
         ("Venture", "BootDQN-EVOI, K = 2", "2.0"),
         ("Hero", "BootDQN-EVOI", "1.0"),
@@ -271,21 +220,21 @@ study_of_runs = st.sets(
 @given(study_of_runs)
 def test_every_run_is_in_the_tables_of_scores_or_in_that_of_k(cells):
     runs = [
-        Played(f"{game}-{name}-{k}", game, Variant(name, (("num_heads", k),) if k != 10 else ()), k, 0, (10**6,),
-               (float(number),), dict.fromkeys(MEASURES, (1.0,)), "finished", 10**6, 1.0)
+        AtariRun(game, name, scores=(float(number),), num_heads=k)
         for number, (game, name, k) in enumerate(sorted(cells))
-    ]  # fmt: skip
-    shown = {row["ours"] for row in rows(maximal_scores(with_paper_heads(runs)))}
-    by_k = runtime(runs)
+    ]
+    evaluations = evaluations_table(runs)
+    shown = {row["ours"] for row in rows(maximal_scores(with_paper_heads(evaluations)))}
+    by_k = runtime_table(evaluations)
     shown |= {row["maximal score"] for row in rows(by_k)} if by_k else set()
-    assert shown == {f"{run.best:,.1f}" for run in runs}
+    assert shown == {f"{run.scores[0]:,.1f}" for run in runs}
 
 
 def test_settings_that_all_runs_share_are_said_once(tmp_path):
     for seed in range(2):
         write_deep_sea(tmp_path / f"a/{seed}", seed=seed, batch_size=8, learning_rate=0.1)
         write_deep_sea(tmp_path / f"b/{seed}", seed=seed, batch_size=8, prior_scale=3.0, learning_rate=0.2)
-    page = write_report(tmp_path, tmp_path / "out.html", DEFAULTS).read_text()
+    page = write_report(tmp_path, tmp_path / "out.html").read_text()
     assert "All of these runs: batch_size=8." in page
     assert "BootDQN-Gain, learning_rate=0.1" in page
     assert "BootDQN-Gain + prior 3, learning_rate=0.2" in page
@@ -295,7 +244,7 @@ def test_a_folder_of_variants_has_figures_and_the_score_for_them(tmp_path):
     for scale in (0.0, 3.0):
         for size in range(10, 20, 2):
             write_deep_sea(tmp_path / f"{scale}/{size}", size=size, cap=10_000, solved=500, prior_scale=scale)
-    write_report(tmp_path, tmp_path / "out.html", DEFAULTS)
+    write_report(tmp_path, tmp_path / "out.html")
     figures = {path.stem for path in (tmp_path / "out_files/figures").glob("*.png")}
     assert {"deep-sea", "deep-sea-frontier", "deep-sea-solved"} == figures
     assert (tmp_path / "out_files/tables/bsuite-score.csv").exists()
@@ -312,26 +261,26 @@ def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
     write_atari(tmp_path / "a", seed=0)
     write_atari(tmp_path / "b", seed=1, scores=(1.0, 6.0))
     expected = "On Atari, BootDQN-EVOI has a maximal score of 4.5 on Hero (2 seeds, 2M frames); " + NOTHING
-    assert atari_answer(played_below(tmp_path)) == expected
+    assert atari_answer(evaluations_below(tmp_path)) == expected
     for game in ("Alien", "Venture", "Solaris"):
         write_atari(tmp_path / game, game)
     expected = "of 3.0 on Solaris, 3.0 on Venture, 3.0 on Alien and 1 further game (1 seed, 2M frames); " + NOTHING
-    assert atari_answer(played_below(tmp_path)).endswith(expected)
+    assert atari_answer(evaluations_below(tmp_path)).endswith(expected)
 
 
 def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
     for game, scores in (("Hero", (9.0, 2.0, 1.0)), ("Alien", (2.0, 9.0, 1.0)), ("Venture", (5.0, 5.0, 1.0))):
         for strategy, score in zip(("greedy", "ucb", "gain"), scores, strict=True):
             write_atari(tmp_path / game / strategy, game, strategy, scores=(score,))
-    played = played_below(tmp_path)
+    evaluations = evaluations_below(tmp_path)
     rests_on = "of 3 algorithms on 1 seed and 1M frames."
-    assert atari_answer(played) == (
+    assert atari_answer(evaluations) == (
         f"On Atari, BootDQN and BootDQN-UCB each have the highest maximal score in 1 of 3 games, {rests_on}"
     )
-    assert atari_answer([run for run in played if run.game == "Venture"]) == (
+    assert atari_answer(evaluations[evaluations.game == "Venture"]) == (
         f"On Atari, none has the highest maximal score alone in any of 1 game, {rests_on}"
     )
-    assert atari_answer([run for run in played if run.game == "Hero"]) == (
+    assert atari_answer(evaluations[evaluations.game == "Hero"]) == (
         f"On Atari, BootDQN has the highest maximal score in 1 of 1 game, {rests_on}"
     )
 
@@ -347,22 +296,16 @@ def test_the_heading_counts_every_folder_once(tmp_path):
     (tmp_path / "torn/metrics.jsonl").write_text("[]\n")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken/config.json").write_text("{")
-    assert "0 of 3 runs in" in write_report(tmp_path, tmp_path / "out.html", DEFAULTS).read_text()
-    one = write_report(tmp_path / "size", tmp_path / "one.html", DEFAULTS).read_text()
+    assert "0 of 3 runs in" in write_report(tmp_path, tmp_path / "out.html").read_text()
+    one = write_report(tmp_path / "size", tmp_path / "one.html").read_text()
     assert "0 of 1 run in" in one
     assert "There is nothing to compare yet." in one
-
-
-def test_the_page_says_by_what_rule_atari_claims_are_judged(report):
-    page = report.read_text()
-    assert "supported from half the points that the paper claims" in page
-    assert "the means over seeds decide, without an interval" in page
 
 
 def test_runs_with_different_caps_have_sections_of_their_own(tmp_path):
     for cap in (50, 100):
         write_deep_sea(tmp_path / str(cap), cap=cap)
-    page = write_report(tmp_path, tmp_path / "out.html", DEFAULTS).read_text()
+    page = write_report(tmp_path, tmp_path / "out.html").read_text()
     assert "DeepSea, at most 100 episodes" in page
     assert "DeepSea, at most 50 episodes" in page
 
@@ -387,7 +330,7 @@ def test_several_folders_make_one_report_in_which_a_run_counts_once(tmp_path, ca
 
 def test_a_folder_without_runs_is_named(tmp_path, capsys):
     with pytest.raises(UsageError, match="there is no run"):
-        write_report(tmp_path, tmp_path / "report.html", DEFAULTS)
+        write_report(tmp_path, tmp_path / "report.html")
     assert run_command_line(["report", str(tmp_path / "nowhere")]) == 2
     assert not (tmp_path / "nowhere").exists()
     assert "is not a folder" in capsys.readouterr().err

@@ -3,12 +3,12 @@
 import pytest
 
 from bootdqn.report import paper
-from bootdqn.report.atari import read_played, vote_diversity
-from bootdqn.report.evidence import CONTRADICTED, SUPPORTED, Evidence
-from bootdqn.report.runs import read_runs
-from reference.played import played
-from reference.run_directories import DEFAULTS, write_atari
-from reference.verdicts import verdicts
+from bootdqn.report.atari import evaluations_of, vote_diversity
+from bootdqn.report.load import load_study
+from reference.run_directories import write_atari
+from reference.tables import AtariRun
+from reference.verdicts import verdicts_on_atari
+from reproduction.evidence import CONTRADICTED, SUPPORTED
 
 GROW = "BootDQN's votes begin alike and grow more diverse (Fig. 2b; by entropy, as meant)."
 COMPARED = [
@@ -21,11 +21,11 @@ COMPARED = [
 
 def in_every_game(strategy, **run):
     """Return as many runs as the paper's."""
-    return [played(game, strategy, seed, **run) for game in paper.GAMES for seed in range(paper.SEEDS)]
+    return [AtariRun(game, strategy, seed, **run) for game in paper.GAMES for seed in range(paper.SEEDS)]
 
 
 def verdict(claim, runs):
-    return verdicts(Evidence([], runs, []))[claim]["here"]
+    return verdicts_on_atari(runs)[claim]["here"]
 
 
 def test_every_column_of_the_table_is_its_own_measure_over_all_evaluations(tmp_path):
@@ -39,7 +39,7 @@ def test_every_column_of_the_table_is_its_own_measure_over_all_evaluations(tmp_p
     shorter = {measure: series for measure, _, series, _ in measured.values()}
     write_atari(tmp_path / "longer", seed=0, scores=(1.0, 1.0), diversity=longer)
     write_atari(tmp_path / "shorter", seed=1, scores=(1.0,), diversity=shorter)
-    table = vote_diversity(read_played(read_runs(tmp_path, DEFAULTS)[0])[0])
+    table = vote_diversity(evaluations_of(load_study(tmp_path)))
     (row,) = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
     assert {column: row[column] for column in measured} == {
         column: mean_of_the_runs for column, (*_, mean_of_the_runs) in measured.items()
@@ -51,7 +51,8 @@ def test_every_column_of_the_table_is_its_own_measure_over_all_evaluations(tmp_p
     [((0.1, 0.9), (9.0, 1.0), SUPPORTED), ((0.9, 0.1), (1.0, 9.0), CONTRADICTED)],
 )
 def test_votes_grow_diverse_by_entropy_whatever_their_count_variance_does(entropies, count_variances, expected):
-    runs = in_every_game("greedy", scores=(1.0, 1.0), vote_entropy=entropies, vote_count_variance=count_variances)
+    diversity = {"vote_entropy": entropies, "vote_count_variance": count_variances}
+    runs = in_every_game("greedy", scores=(1.0, 1.0), diversity=diversity)
     assert verdict(GROW, runs) == expected
 
 

@@ -7,7 +7,6 @@ from typing import Annotated
 from bootdqn.cli.arguments import HtmlFile
 from bootdqn.common.errors import UsageError, WriteError
 from bootdqn.common.fields import Flag, check_fields
-from bootdqn.config.train import default_settings
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class ReportCommand:
 
         out = self.out or (self.directories[0] if len(self.directories) == 1 else Path()) / "report.html"
         try:
-            page = write_report(self.directories, out, default_settings())
+            page = write_report(self.directories, out)
         except WriteError as error:
             raise UsageError(f"{error}; --out FILE.html writes it elsewhere") from error
         print(f"Open {page} in a browser; its figures and tables are in {page.with_name(f'{page.stem}_files')}.")

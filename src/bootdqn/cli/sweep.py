@@ -10,7 +10,7 @@ from bootdqn.cli.arguments import Repeated, UserCode
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.common.fields import Flag, NonNegativeInt, PositiveInt, Range, check_fields
 from bootdqn.common.text import format_count
-from bootdqn.config.train import SavingConfig, default_settings
+from bootdqn.config.train import SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
@@ -51,9 +51,9 @@ class DemoCommand:
 
     def execute(self) -> int:
         """Run and compare them; exit code 0 if every run finished."""
-        from bootdqn.report.deep_sea import read_results, summary_table
+        from bootdqn.report.deep_sea import terminal_table
+        from bootdqn.report.load import load_runs
         from bootdqn.report.report import write_report
-        from bootdqn.report.runs import read_runs
         from bootdqn.sweeps.executor import check_is_directory
         from bootdqn.sweeps.run_sweep import run_sweep
 
@@ -64,14 +64,14 @@ class DemoCommand:
         console.print(f"{format_count(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
         outcome = run_sweep(runs, self.out, console, workers=self.workers)
         planned = {str(run.name) for run in runs}
-        defaults = default_settings()
-        results, _ = read_results(run for run in read_runs(self.out, defaults)[0] if run.name in planned)
-        if results:
-            console.print(summary_table(results))
-            page = write_report(self.out, self.out / "report.html", defaults)
+        found = load_runs(self.out)
+        finished = found[found.run.isin(planned) & (found.status == "finished")]
+        if len(finished):
+            console.print(terminal_table(finished))
+            page = write_report(self.out, self.out / "report.html")
             self._inspect(runs, console)
             console.print(f"Open {page} in a browser.")
-        missing = len(runs) - len(results)
+        missing = len(runs) - len(finished)
         if missing:
             message = f"{missing} of {format_count(len(runs), 'run')} did not finish; the same command resumes them"
             print(message, file=sys.stderr)

@@ -1,1 +1,5 @@
-"""Run folders into tables, figures and pages. Reads files; imports nothing that trains."""
+"""Tables, figures and pages from run directories. Reads files only: nothing that trains is imported."""
+
+from bootdqn.report.load import load_metrics, load_runs
+
+__all__ = ["load_metrics", "load_runs"]

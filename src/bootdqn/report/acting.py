@@ -1,90 +1,83 @@
-"""How agents acted in the course of training, by the `update` records of their runs; DeepSea at its largest size."""
+"""How agents acted in the course of training, by their metrics of kind `update`; DeepSea at its largest size."""
 
-import contextlib
-import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from bootdqn.config.variants import Variant
-from bootdqn.report.runs import UNREADABLE, Run, shortfall, task_of, whole_number
-from bootdqn.report.statistics import Values
+from bootdqn.common.text import as_plotted
+from bootdqn.config.variants import algorithm, atari_algorithm
+from bootdqn.report.load import Study
+from bootdqn.report.statistics import smoothed
+from bootdqn.report.style import MAX_MARKED_POINTS, RC_PARAMS, legend_below, mark_end, variant_styles
 
-MEASURES = {
+TITLES = {
     "overruled": "steps with the active head overruled",
     "evoi": "EVOI of the actions taken",
     "disagreement": "disagreement of the heads",
 }
-"""What the records tell of it, and how people call that."""
-FEWEST_RECORDS = 2
+"""The titles of the panels by measure."""
+ACTING_CAPTION = (
+    "Left: how often the action was not the one that the active head values most, because the strategy, or chance, had "
+    "its way. Middle: the expected value of information (mean over heads) of the actions taken. Right: the standard "
+    "deviation over heads of the Q-values, averaged over actions; both on a log scale. A line for each run whose "
+    "records are here: averages over the steps since the last record, and of these a moving average "
+    "over ten, or over a tenth of them if they are fewer than a hundred."
+)
+MIN_POINTS = 2
 """Of a run, for a line."""
+LOG_SCALE_RATIO = 10
+"""How many times as long as the shortest the longest run must be for steps on a log scale."""
 
 
-@dataclass(frozen=True)
-class Course:
-    """One run's acting, a window of training after another."""
-
-    kind: str
-    """The environment's kind."""
-    task: str
-    """What was to be learnt."""
-    size: int
-    """Of the grid; 0 elsewhere."""
-    variant: Variant
-    steps: Values
-    """(T,): where the windows end."""
-    means: dict[str, Values]
-    """(T,): by measure, the mean over the window; NaN where it was too large to tell."""
-    finished: bool = True
-
-    @property
-    def has_line(self) -> bool:
-        """Whether its records are enough for a line."""
-        return len(self.steps) >= FEWEST_RECORDS
+def runs_by_task(study: Study) -> dict[str, pd.DataFrame]:
+    """Return the runs, finished or not, of each task in which one has a line, with the column `has_line`."""
+    points = study.acting.groupby("run").size()
+    runs = study.runs[study.runs.variant.notna()]
+    runs = runs.assign(has_line=runs.run.map(points).fillna(0) >= MIN_POINTS)
+    largest = runs["size"][runs.has_line & (runs.environment == "deep-sea")].max()
+    runs = runs[(runs.environment != "deep-sea") | (runs["size"] == largest)]
+    return {task: group for task, group in runs.groupby("task", sort=False) if group.has_line.any()}
 
 
-def courses_by_task(runs: Iterable[Run]) -> dict[str, list[Course]]:
-    """Return the courses of runs, finished or not, by what was to be learnt, where at least one of them has a line.
+def acting_figure(runs: pd.DataFrame, acting: pd.DataFrame) -> Figure:
+    """Plot how agents acted on one task: a panel for each measure, a line for each run.
 
-    Records that are damaged, or were made before there was any of this, have no line.
+    Args:
+        runs: The runs that have a line: `run`, `environment`, `task`, `variant` and `finished`.
+        acting: Their metrics: `run`, `step` and the measures.
     """
-    courses = list(_courses(runs))
-    largest = max((course.size for course in courses if course.has_line), default=0)
-    found: dict[str, list[Course]] = {}
-    for course in courses:
-        if course.size in (0, largest):
-            found.setdefault(course.task, []).append(course)
-    return {task: group for task, group in found.items() if any(course.has_line for course in group)}
-
-
-def _courses(runs: Iterable[Run]) -> Iterator[Course]:
-    for run in runs:
-        with contextlib.suppress(*UNREADABLE):  # a run whose settings cannot be read is listed elsewhere
-            size = whole_number(run.config, "size") if run.kind == "deep-sea" else 0
-            records = _records(run)
-            yield Course(
-                kind=run.kind,
-                task=f"DeepSea, N = {size}" if size else task_of(run),
-                size=size,
-                variant=run.variant,
-                steps=np.array([step for step, _ in records]),
-                means={name: np.array([means[name] for _, means in records]) for name in MEASURES},
-                finished=run.status == "finished",
-            )
-
-
-def _records(run: Run) -> list[tuple[float, dict[str, float]]]:
-    """Return step and means of each record of how the agent acted; none where they cannot be trusted."""
-    if shortfall(run):
-        return []
-    found = []
-    try:
-        for record in run.folder.read_metrics("update"):
-            if all(name in record for name in MEASURES):
-                means = {name: np.nan if record[name] is None else float(record[name]) for name in MEASURES}
-                if not all(map(math.isnan, means.values())):  # or no step was taken since the record before
-                    found.append((float(whole_number(record, "step")), means))
-    except UNREADABLE:
-        return []
-    return found
+    metrics = dict(iter(acting[acting.run.isin(runs.run)].groupby("run", sort=False)))
+    named = atari_algorithm if runs.environment.iloc[0] == "atari" else algorithm
+    styles = variant_styles(runs.variant, named)
+    ends = [table.step.iloc[-1] for table in metrics.values()]
+    with mpl.rc_context(RC_PARAMS):
+        figure = Figure(figsize=(10.5, 3.6), layout="constrained")
+        lines = {}
+        for axes, (measure, title) in zip(figure.subplots(1, len(TITLES)), TITLES.items(), strict=True):
+            for variant, style in styles.items():
+                for run in runs[runs.variant == variant].itertuples():
+                    steps, values = metrics[run.run].step.to_numpy(), metrics[run.run][measure].to_numpy()
+                    values = values if np.isnan(values).any() else smoothed(values)
+                    marker = style.marker if len(steps) <= MAX_MARKED_POINTS else None
+                    (lines[style.label],) = axes.plot(steps, values, color=style.colour,
+                        linewidth=1.2, alpha=0.8, linestyle=style.line, marker=marker, markersize=4)  # fmt: skip
+                    if not run.finished:
+                        mark_end(axes, steps[-1], values[-1], style.colour)
+            axes.set_title(title, fontsize=10)
+            if max(ends) >= LOG_SCALE_RATIO * min(ends):
+                axes.set_xscale("log")
+                axes.set_xlabel("steps (log scale)")
+            else:
+                axes.set_xlim(left=0)
+                axes.set_xlabel("steps")
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+            if measure == "overruled":
+                axes.set_ylim(bottom=0)
+                axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            elif any((table[measure] > 0).any() for table in metrics.values()):
+                axes.set_yscale("log")
+        figure.suptitle(as_plotted(runs.task.iloc[0]), fontsize=11)
+        legend_below(figure, lines)
+    return figure

@@ -1,21 +1,22 @@
-"""Atari runs into the paper's tables: maximal scores, human-normalised means, vote variance."""
+"""Atari runs into the paper's tables: maximal scores, human-normalised means, vote variance, runtime by K.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+The functions take evaluations, a table with a row for each evaluation of each run, as `evaluations_of` returns it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from bootdqn.common.errors import DamagedFileError
 from bootdqn.config.variants import Variant, atari_algorithm, label, variant_order
 from bootdqn.report import paper
-from bootdqn.report.runs import UNREADABLE, Run, Trouble, finite_number, shortfall, so_far, unreadable, whole_number
+from bootdqn.report.load import DIVERSITY, Study
 from bootdqn.report.statistics import (
     Values,
     interquartile_mean,
-    interquartile_means,
     interval_of_mean,
-    moving_average,
     probability_of_improvement,
     smoothed,
     stratified_interval,
@@ -24,117 +25,48 @@ from bootdqn.report.tables import Table
 
 PAPER_HEADS = 10
 SPEED_DEPENDS_ON = ("device", "threads", "engine", "precision")
-MEASURES = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")
+RUN_COLUMNS = ("run", "game", "variant", "num_heads", "seed", "status", "speed", "computed")
+"""Columns of the evaluations that describe their run."""
 
 
-@dataclass(frozen=True)
-class Played:
-    """The evaluations of one run, finished or not."""
+def evaluations_of(study: Study) -> pd.DataFrame:
+    """Return the evaluations of the Atari runs that count, with what describes their run.
 
-    name: str
-    game: str
-    variant: Variant
-    num_heads: int
-    seed: int
-    frames: tuple[int, ...]
-    scores: tuple[float, ...]
-    diversity: dict[str, tuple[float, ...]]
-    status: str
-    total_frames: int
-    seconds: float | None
-    computed: tuple[str, ...] = ()
-    """The settings that its speed depends on, in the order of `SPEED_DEPENDS_ON`."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether it came to its end."""
-        return self.status == "finished"
-
-    @property
-    def speed(self) -> float | None:
-        """Frames a second, of a run that came to its end."""
-        return self.total_frames / self.seconds if self.finished and self.seconds else None
-
-    @property
-    def best(self) -> float:
-        """The best evaluation."""
-        return max(self.scores)
-
-    def up_to(self, frames: int) -> float:
-        """Return the mean of the last ten evaluations at or before `frames`."""
-        return float(moving_average(self.cut(frames).scores)[-1])
-
-    def cut(self, frames: int) -> "Played":
-        """Return the run with its evaluations at or before `frames` only."""
-        kept = sum(at <= frames for at in self.frames)
-        diversity = {measure: values[:kept] for measure, values in self.diversity.items()}
-        return replace(self, frames=self.frames[:kept], scores=self.scores[:kept], diversity=diversity)
-
-
-def read_played(runs: Iterable[Run]) -> tuple[list[Played], list[Trouble]]:
-    """Return the Atari runs that were evaluated at least once, and those that cannot be used: a seed counts once.
-
-    Of two runs of one algorithm, game and seed the one evaluated for longer counts: `total_frames` only says when to
-    stop, so the other is its beginning.
+    Returns:
+        A row for each evaluation: `run`, `game`, `variant`, `num_heads`, `seed`, `status`, `speed` (frames a second;
+        NaN where the run is not finished), `computed` (the settings that its speed depends on), `frames`, `score` and
+        the measures of vote diversity.
     """
-    places: dict[tuple[Variant, str, int], list[Played]] = {}
-    troubles = []
-    for run in runs:
-        try:
-            if problem := shortfall(run):
-                raise DamagedFileError(problem)
-            evaluations = list(run.folder.read_metrics("evaluation"))
-            if not evaluations:
-                troubles.append(Trouble(run.name, f"{run.status}: not evaluated yet{so_far(run)}"))
-                continue
-            found = _played(run, evaluations)
-        except UNREADABLE as error:
-            troubles.append(unreadable(run.name, error))
-            continue
-        places.setdefault((found.variant, found.game, found.seed), []).append(found)
-    played = [max(same, key=lambda run: run.frames[-1]) for same in places.values()]
-    for kept, same in zip(played, places.values(), strict=True):
-        why = f"the same algorithm, game and seed as {kept.name}, which is counted"
-        troubles += [Trouble(one.name, why) for one in same if one is not kept]
-        if not kept.finished:
-            troubles.append(
-                Trouble(
-                    kept.name, f"{kept.status}: its evaluations so far are counted, up to {kept.frames[-1]:,} frames"
-                )
-            )
-    return played, troubles
-
-
-def _played(run: Run, evaluations: list[dict[str, Any]]) -> Played:
-    label(run.variant)  # settings that cannot be said are damaged
-    return Played(
-        name=run.name,
-        game=str(run.config["game"]),
-        variant=run.variant,
-        num_heads=whole_number(run.config, "num_heads"),
-        seed=whole_number(run.config, "seed", least=0),
-        frames=tuple(whole_number(record, "frames") for record in evaluations),
-        scores=tuple(finite_number(record, "mean_return") for record in evaluations),
-        diversity={m: tuple(finite_number(record, m) for record in evaluations) for m in MEASURES},
-        status=run.status,
-        total_frames=whole_number(run.config, "total_frames"),
-        seconds=finite_number(run.summary, "seconds") if run.summary.get("seconds") is not None else None,
-        computed=tuple(str(run.config.get(name, run.defaults.get(name))) for name in SPEED_DEPENDS_ON),
+    runs = study.counted("atari")
+    seconds = runs.seconds.astype(float).where(runs.status == "finished").replace(0, np.nan)
+    described = runs.assign(
+        game=runs.task,
+        num_heads=runs.num_heads.astype(int),
+        seed=runs.seed.astype(int),
+        speed=runs.budget.astype(float) / seconds,
+        computed=list(zip(*(runs[name].map(str) for name in SPEED_DEPENDS_ON), strict=True)),
     )
+    return study.evaluations.merge(described[list(RUN_COLUMNS)], on="run")
 
 
-def with_paper_heads(played: list[Played]) -> list[Played]:
+def with_paper_heads(evaluations: pd.DataFrame) -> pd.DataFrame:
     """Return the runs without those that only vary K, of what was also run with as many heads as the paper's.
 
-    A game and algorithm that was run with other numbers of heads only keeps them; what is left out is in `atari_heads`.
+    A game and algorithm that was run with other numbers of heads only keeps them; the others are in `runtime_table`.
     """
-    as_in_the_paper = {study_of(run) for run in played if run.num_heads == PAPER_HEADS}
-    return [run for run in played if run.num_heads == PAPER_HEADS or study_of(run) not in as_in_the_paper]
+    study = _studies(evaluations)
+    is_paper = evaluations.num_heads == PAPER_HEADS
+    return evaluations[is_paper | ~study.isin(set(study[is_paper]))]
 
 
-def study_of(run: Played) -> tuple[str, Variant]:
-    """Return the game and algorithm, whatever K is."""
-    return run.game, run.variant.without("num_heads")
+def _studies(evaluations: pd.DataFrame) -> pd.Series:
+    """Return the game and algorithm of each row, whatever K is."""
+    found = [(game, variant.without("num_heads")) for game, variant in _pairs(evaluations)]
+    return pd.Series(found, index=evaluations.index, dtype=object)
+
+
+def _pairs(evaluations: pd.DataFrame) -> Iterator[tuple[str, Variant]]:
+    return zip(evaluations.game, evaluations.variant, strict=True)
 
 
 def name_of(variant: Variant) -> str:
@@ -142,103 +74,112 @@ def name_of(variant: Variant) -> str:
     return label(variant, atari_algorithm)
 
 
-def games_of(played: list[Played]) -> list[str]:
+def games_of(evaluations: pd.DataFrame) -> list[str]:
     """Return the games that were played, the paper's first and in its order."""
     order = {game: number for number, game in enumerate(paper.GAMES)}
-    return sorted({run.game for run in played}, key=lambda game: (order.get(game, len(order)), game))
+    return sorted(set(evaluations.game), key=lambda game: (order.get(game, len(order)), game))
 
 
-def variants_of(played: list[Played]) -> list[Variant]:
+def variants_of(evaluations: pd.DataFrame) -> list[Variant]:
     """Return the variants that played, in the paper's order."""
-    return sorted({run.variant for run in played}, key=lambda variant: variant_order(variant, atari_algorithm))
+    return sorted(set(evaluations.variant), key=lambda variant: variant_order(variant, atari_algorithm))
 
 
-def of(played: list[Played], game: str, variant: Variant) -> list[Played]:
-    """Return the runs of one cell, by seed."""
-    return sorted((r for r in played if r.game == game and r.variant == variant), key=lambda run: run.seed)
+def by_cell(evaluations: pd.DataFrame) -> dict[tuple[str, Variant], pd.DataFrame]:
+    """Return the evaluations of each game and variant, in the paper's order, by seed."""
+    groups = dict(iter(evaluations.sort_values("seed", kind="stable").groupby(["game", "variant"], sort=False)))
+    variants = variants_of(evaluations)
+    order = [(game, variant) for game in games_of(evaluations) for variant in variants]
+    return {cell: groups[cell] for cell in order if cell in groups}
 
 
-def equal_budget(played: list[Played], game: str, most: int | None = None) -> int | None:
-    """Return the most frames that every run of `game` was evaluated for, no more than `most`.
+def best_scores(evaluations: pd.DataFrame) -> list[float]:
+    """Return the best evaluation of each run."""
+    return list(map(float, evaluations.groupby("run", sort=False).score.max()))
 
-    None where within them one run was not evaluated at all, as the others are evaluated more often and have just begun.
+
+def last_frames(evaluations: pd.DataFrame) -> pd.Series:
+    """Return the frames at each run's last evaluation."""
+    return evaluations.groupby("run", sort=False).frames.max()
+
+
+def equal_budgets(evaluations: pd.DataFrame, most: int | None = None) -> dict[str, int]:
+    """Return by game the most frames that each of its runs was evaluated for, no more than `most`.
+
+    A game is missing where within them one run was not evaluated at all, as the others are evaluated more often and
+    have just begun.
     """
-    runs = [run for run in played if run.game == game]
-    shortest = min(run.frames[-1] for run in runs)
-    budget = shortest if most is None else min(shortest, most)
-    return budget if all(run.frames[0] <= budget for run in runs) else None
+    ends = evaluations.groupby(["game", "run"]).frames.agg(["min", "max"]).groupby("game")
+    budget = ends["max"].min() if most is None else ends["max"].min().clip(upper=most)
+    return dict(budget[ends["min"].max() <= budget])
 
 
-def in_common(played: list[Played], most: int | None = None) -> list[Played]:
-    """Return the runs of each game cut to the frames that all of them were evaluated for: a longer one wins nothing.
+def in_common(evaluations: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
+    """Return the evaluations of each game within the frames that all its runs have: a longer run wins nothing.
 
     A game in which there are no such frames is left out.
 
     Args:
-        played: The runs that are to be compared.
+        evaluations: Those of the runs to compare.
         most: Frames beyond which no evaluation counts.
     """
-    found = []
-    for game in games_of(played):
-        if (budget := equal_budget(played, game, most)) is not None:
-            found += [run.cut(budget) for run in played if run.game == game]
-    return found
+    budgets = equal_budgets(evaluations, most)
+    return evaluations[evaluations.frames <= evaluations.game.map(budgets).fillna(0)]
 
 
-def frames_of(runs: list[Played]) -> str:
-    """Say for how many frames runs were evaluated: "3M", or "3M to 4M" where some were for longer."""
-    shortest, longest = (end(run.frames[-1] for run in runs) for end in (min, max))
+def format_frames(evaluations: pd.DataFrame) -> str:
+    """Return for how many frames runs were evaluated: "3M", or "3M to 4M" where some were for longer."""
+    shortest, longest = last_frames(evaluations).min(), last_frames(evaluations).max()
     return f"{shortest / 1e6:g}M" if shortest == longest else f"{shortest / 1e6:g}M to {longest / 1e6:g}M"
 
 
-def leader(played: list[Played], game: str, variants: Sequence[Variant]) -> Variant | None:
+def leader(evaluations: pd.DataFrame, game: str, variants: Sequence[Variant]) -> Variant | None:
     """Return the variant with the highest mean of maximal scores on `game`, within the frames that all were played for.
 
     None where the first two tie, or no frames are common to all.
     """
-    played = in_common([run for run in played if run.game == game and run.variant in variants])
-    means = {v: float(np.mean([run.best for run in of(played, game, v)])) for v in variants if of(played, game, v)}
+    compared = in_common(evaluations[(evaluations.game == game) & evaluations.variant.isin(variants)])
+    means = {variant: np.mean(best_scores(runs)) for (_, variant), runs in by_cell(compared).items()}
     best = [variant for variant, mean in means.items() if mean == max(means.values())]
     return best[0] if len(best) == 1 else None
 
 
-def curve(runs: list[Played], measure: str | None = None) -> tuple[Values, Values]:
+def curve(evaluations: pd.DataFrame, measure: str = "score") -> tuple[Values, Values]:
     """Return frames (T,) and moving averages (runs, T) of the score or a measure of diversity.
 
     They are over ten evaluations, as in the paper; of a run that has fewer than a hundred over a tenth of them, so that
-    a short one is drawn as it was. Runs are cut to the shortest; they are evaluated at the same frames.
+    a short one stays as it was. Runs are cut to the shortest; they are evaluated at the same frames.
     """
-    length = min(len(run.frames) for run in runs)
-    values = [run.scores if measure is None else run.diversity[measure] for run in runs]
-    return (
-        np.asarray(runs[0].frames[:length], float),
-        np.stack([smoothed(series[:length]) for series in values]),
-    )
+    runs = [run for _, run in evaluations.groupby("run", sort=False)]
+    length = min(map(len, runs))
+    frames = runs[0].frames.to_numpy(float)[:length]
+    return frames, np.stack([smoothed(run[measure].to_numpy()[:length]) for run in runs])
 
 
-def maximal_scores(played: list[Played]) -> Table:
-    """Table 1 of the paper: for each seed the best evaluation; the mean over seeds."""
+def maximal_scores(evaluations: pd.DataFrame) -> Table:
+    """Return Table 1 of the paper: for each seed the best evaluation; the mean over seeds."""
+    budgets = equal_budgets(evaluations)
     rows = []
-    for game in games_of(played):
-        budget = equal_budget(played, game)
-        for variant in variants_of(played):
-            runs = of(played, game, variant)
-            if runs:
-                best = [run.best for run in runs]
-                known = _printed(paper.MAXIMAL_SCORE.get(game, {}), variant)
-                rows.append(
-                    (
-                        paper.title_of(game),
-                        name_of(variant),
-                        f"{np.mean(best):,.1f}",
-                        _interval(interval_of_mean(best)),
-                        "" if known is None else f"{known:,.1f}",
-                        "" if budget is None else f"{np.mean([run.up_to(budget) for run in runs]):,.1f}",
-                        "" if budget is None else f"{budget / 1e6:g}M",
-                        str(len(runs)),
-                        frames_of(runs),
-                    )
-                )
+    for (game, variant), runs in by_cell(evaluations).items():
+        best = best_scores(runs)
+        known = _printed(paper.MAXIMAL_SCORE.get(game, {}), variant)
+        within, budget = "", ""
+        if game in budgets:
+            last_ten = runs[runs.frames <= budgets[game]].groupby("run").tail(10)
+            within, budget = f"{last_ten.groupby('run').score.mean().mean():,.1f}", f"{budgets[game] / 1e6:g}M"
+        rows.append(
+            (
+                paper.title_of(game),
+                name_of(variant),
+                f"{np.mean(best):,.1f}",
+                _interval(interval_of_mean(best)),
+                "" if known is None else f"{known:,.1f}",
+                within,
+                budget,
+                str(len(best)),
+                format_frames(runs),
+            )
+        )
     return Table(
         "maximal-scores",
         "Maximal evaluation score",
@@ -253,28 +194,23 @@ def maximal_scores(played: list[Played]) -> Table:
     )
 
 
-def normalised_scores(played: list[Played]) -> Table | None:
-    """Table 2 of the paper, with what good practice adds; None where no game of the paper was played."""
-    games = [game for game in games_of(played) if game in paper.GAMES]
+def normalised_scores(evaluations: pd.DataFrame) -> Table | None:
+    """Return Table 2 of the paper, with what good practice adds; None where no game of the paper was played."""
     rows = []
-    for variant in variants_of(played):
-        mine = [game for game in games if of(played, game, variant)]
-        if not mine:
-            continue
-        strata = normalised_strata(played, mine, variant)
-        values = [value for stratum in strata for value in stratum]
-        same = None if variant.settings else paper.mean_normalised(variant.strategy, tuple(mine))
+    for variant, strata in normalised_strata(evaluations).items():
+        values = [value for stratum in strata.values() for value in stratum]
+        same = None if variant.settings else paper.mean_normalised(variant.strategy, tuple(strata))
         published = _printed(paper.MEAN_NORMALISED, variant)
         rows.append(
             (
                 name_of(variant),
-                f"{np.mean([np.mean(stratum) for stratum in strata]):.2f}",
+                f"{np.mean([np.mean(stratum) for stratum in strata.values()]):.2f}",
                 f"{interquartile_mean(values):.2f}",
-                _interval(stratified_interval(strata, interquartile_means), ".2f"),
+                _interval(stratified_interval(list(strata.values()), interquartile_mean), ".2f"),
                 "" if same is None else f"{same:.2f}",
                 "" if published is None else f"{published:.2f}",
-                f"{len(mine)} of {len(paper.GAMES)}",
-                str(min(len(stratum) for stratum in strata)),
+                f"{len(strata)} of {len(paper.GAMES)}",
+                str(min(map(len, strata.values()))),
             )
         )
     if not rows:
@@ -295,31 +231,23 @@ def normalised_scores(played: list[Played]) -> Table | None:
     )  # fmt: skip
 
 
-def normalised_strata(played: list[Played], games: list[str], variant: Variant) -> list[list[float]]:
-    """Return for each game the human-normalised best scores of the variant's runs."""
-    return [[paper.normalised(game, run.best) for run in of(played, game, variant)] for game in games]
+def normalised_strata(evaluations: pd.DataFrame) -> dict[Variant, dict[str, list[float]]]:
+    """Return by variant and game of the paper the human-normalised best scores of the runs."""
+    strata: dict[Variant, dict[str, list[float]]] = {}
+    for (game, variant), runs in by_cell(evaluations[evaluations.game.isin(paper.GAMES)]).items():
+        strata.setdefault(variant, {})[game] = [paper.normalised(game, score) for score in best_scores(runs)]
+    return {variant: strata[variant] for variant in variants_of(evaluations) if variant in strata}
 
 
-def vote_diversity(played: list[Played]) -> Table:
-    """Table 3 of the paper: the variance of the votes, averaged over all evaluations, and the entropy beside it."""
+def vote_diversity(evaluations: pd.DataFrame) -> Table:
+    """Return Table 3 of the paper: the variance of the votes, averaged over all evaluations, and the entropy."""
     rows = []
-    for game in games_of(played):
-        for variant in variants_of(played):
-            runs = of(played, game, variant)
-            if runs:
-                known = _printed(paper.VOTE_VARIANCE.get(game, {}), variant)
-                rows.append(
-                    (
-                        paper.title_of(game),
-                        name_of(variant),
-                        f"{mean_diversity(runs, 'vote_count_variance'):.2f}",
-                        "" if known is None else f"{known:.2f}",
-                        f"{mean_diversity(runs, 'vote_entropy'):.2f}",
-                        f"{mean_diversity(runs, 'distinct_actions'):.2f}",
-                        f"{mean_diversity(runs, 'action_index_variance'):.2f}",
-                        str(len(runs)),
-                    )
-                )
+    for (game, variant), runs in by_cell(evaluations).items():
+        known = _printed(paper.VOTE_VARIANCE.get(game, {}), variant)
+        count_variance, *others = (f"{mean_diversity(runs, measure):.2f}" for measure in DIVERSITY)
+        printed = "" if known is None else f"{known:.2f}"
+        number = str(runs.run.nunique())
+        rows.append((paper.title_of(game), name_of(variant), count_variance, printed, *others, number))
     return Table(
         "vote-diversity",
         "Vote diversity, mean over all evaluations",
@@ -340,22 +268,19 @@ def vote_diversity(played: list[Played]) -> Table:
     )
 
 
-def mean_diversity(runs: list[Played], measure: str) -> float:
-    """Return a measure averaged over all evaluations of all runs."""
-    return float(np.mean([np.mean(run.diversity[measure]) for run in runs]))
+def mean_diversity(evaluations: pd.DataFrame, measure: str) -> float:
+    """Return a measure averaged over all evaluations of each run, then over runs."""
+    return float(evaluations.groupby("run", sort=False)[measure].mean().mean())
 
 
-def improvements(played: list[Played]) -> Table | None:
+def improvements(evaluations: pd.DataFrame) -> Table | None:
     """Return how likely a run of each algorithm beats one of each other; None where fewer than two can be compared."""
-    variants = variants_of(played)
     rows = []
-    for one in variants:
-        for other in variants:
-            compared = in_common([run for run in played if run.variant in (one, other)])
-            games = [game for game in games_of(compared) if of(compared, game, one) and of(compared, game, other)]
-            if one == other or not games:
-                continue
-            ours, theirs = ([[run.best for run in of(compared, g, s)] for g in games] for s in (one, other))
+    for one, other in permutations(variants_of(evaluations), 2):
+        compared = by_cell(in_common(evaluations[evaluations.variant.isin([one, other])]))
+        games = [game for game, variant in compared if variant == one and (game, other) in compared]
+        if games:
+            ours, theirs = ([best_scores(compared[game, variant]) for game in games] for variant in (one, other))
             chance = probability_of_improvement(ours, theirs)
             rows.append((name_of(one), name_of(other), f"{chance:.2f}", str(len(games))))
     if not rows:
@@ -367,6 +292,85 @@ def improvements(played: list[Played]) -> Table | None:
         rows,
         text_columns=("algorithm", "against"),
     )
+
+
+def studies_of_heads(evaluations: pd.DataFrame) -> dict[tuple[str, Variant], dict[int, pd.DataFrame]]:
+    """Return the evaluations of each game and algorithm that was played with several K, by K."""
+    ordered = evaluations.sort_values(["num_heads", "seed"], kind="stable")
+    found = {}
+    for study, runs in ordered.groupby(_studies(ordered), sort=False):
+        if runs.num_heads.nunique() > 1:
+            found[study] = dict(iter(runs.groupby("num_heads")))
+    return {study: found[study] for study in sorted(found, key=lambda s: (s[0], s[1].strategy, str(s[1].settings)))}
+
+
+def by_heads(evaluations: pd.DataFrame) -> dict[int, pd.DataFrame]:
+    """Return the evaluations of the game and algorithm that were played with most different K, by K; {} where none."""
+    return max(studies_of_heads(evaluations).values(), key=len, default={})
+
+
+def runtime_table(evaluations: pd.DataFrame) -> Table | None:
+    """Return the runtime table for K, of every game and algorithm that it was varied for; None where there is none.
+
+    The maximal scores are those within the frames that all K were evaluated for.
+    """
+    rows = [
+        (paper.title_of(game), name_of(variant), *row)
+        for (game, variant), groups in studies_of_heads(evaluations).items()
+        for row in _runtime_rows(groups)
+    ]
+    if not rows:
+        return None
+    return Table(
+        "runtime",
+        "Runtime and score by the number of heads K",
+        (
+            "game",
+            "algorithm",
+            "K",
+            "frames/s, ours",
+            "time against the K before",
+            "frames/s, paper",
+            "paper's growth",
+            "maximal score",
+            "within frames",
+            "seeds",
+        ),
+        rows,
+        "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs. A maximal score is that "
+        "within the frames that the runs of every K were evaluated for. Runs that differ in "
+        f"{', '.join(SPEED_DEPENDS_ON[:-1])} or {SPEED_DEPENDS_ON[-1]} are neither averaged nor compared in speed: "
+        "those cells are empty, as are those of runs that are not finished.",
+        text_columns=("game", "algorithm"),
+    )
+
+
+def speeds_of(evaluations: pd.DataFrame) -> dict[tuple[str, ...], list[float]]:
+    """Return frames a second of the finished runs, by the settings that they depend on."""
+    runs = evaluations.drop_duplicates("run").dropna(subset="speed")
+    return {computed: list(group.speed) for computed, group in runs.groupby("computed", sort=False)}
+
+
+def _runtime_rows(groups: Mapping[int, pd.DataFrame]) -> Iterator[tuple[str, ...]]:
+    compared = in_common(pd.concat(groups.values()))
+    before: dict[Any, float] = {}
+    for k, runs in groups.items():
+        cut = compared[compared.num_heads == k]
+        speeds = speeds_of(runs)
+        speed = {computed: float(np.mean(found)) for computed, found in speeds.items() if len(speeds) == 1}
+        growth = [before[computed] / mean - 1 for computed, mean in speed.items() if computed in before]
+        minutes = paper.RUNTIME_MINUTES.get(k)
+        yield (
+            str(k),
+            "".join(f"{mean:,.0f}" for mean in speed.values()),
+            "".join(f"{100 * value:+.0f} %" for value in growth),
+            "" if minutes is None else f"{paper.HEADS_FRAMES / 60 / minutes:,.0f}",
+            f"{paper.RUNTIME_GROWTH[k]:+d} %" if k in paper.RUNTIME_GROWTH else "",
+            f"{np.mean(best_scores(cut)):,.1f}" if len(cut) else "",
+            format_frames(cut) if len(cut) else "",
+            str(runs.run.nunique()),
+        )
+        before = speed
 
 
 def _printed(numbers: Mapping[str, float | None], variant: Variant) -> float | None:

@@ -1,10 +1,10 @@
 """The paper's Atari figures: scores and vote diversity against frames, and scores for several K."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -12,11 +12,9 @@ from matplotlib.lines import Line2D
 from bootdqn.common.text import as_plotted
 from bootdqn.config.variants import atari_algorithm
 from bootdqn.report import paper
-from bootdqn.report.atari import Played, curve, games_of, name_of, normalised_strata, of, variants_of
-from bootdqn.report.atari_heads import by_heads
-from bootdqn.report.figures import STYLE, legend_below, mean_line
-from bootdqn.report.looks import Look, looks
+from bootdqn.report.atari import by_cell, by_heads, curve, games_of, name_of, normalised_strata, variants_of
 from bootdqn.report.statistics import performance_profile
+from bootdqn.report.style import RC_PARAMS, VariantStyle, legend_below, mean_line, variant_styles
 
 INSET_FRAMES = 5e6
 CROWDED = 0.25
@@ -27,33 +25,25 @@ PAPERS_SCORES = "The paper's maximal scores are marked at the right edge, or tol
 HEAD_COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
 
 
-class Episode(NamedTuple):
-    """An episode of training."""
-
-    frames: int
-    """Frames of the run so far."""
-    score: float
+def scores(evaluations: pd.DataFrame) -> Figure:
+    """Plot Fig. 2a of the paper: evaluation score against frames, one plot a game."""
+    return _by_game(evaluations, "score", "evaluation score")
 
 
-def scores(played: list[Played]) -> Figure:
-    """Fig. 2a of the paper: evaluation score against frames, one plot a game."""
-    return _by_game(played, None, "evaluation score")
+def diversity(evaluations: pd.DataFrame, measure: str, label: str) -> Figure:
+    """Plot Fig. 2b of the paper: vote diversity against frames, one plot a game."""
+    return _by_game(evaluations, measure, label)
 
 
-def diversity(played: list[Played], measure: str, label: str) -> Figure:
-    """Fig. 2b of the paper: vote diversity against frames, one plot a game."""
-    return _by_game(played, measure, label)
-
-
-def heads(played: list[Played]) -> Figure:
-    """Fig. 3 of the paper: evaluation score against frames for several K."""
-    groups = by_heads(played)
-    with mpl.rc_context(STYLE):
+def heads(evaluations: pd.DataFrame) -> Figure:
+    """Plot Fig. 3 of the paper: evaluation score against frames for several K."""
+    groups = by_heads(evaluations)
+    with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 4.5), layout="constrained")
         axes = figure.subplots()
         for (k, runs), colour in zip(groups.items(), HEAD_COLOURS * len(groups), strict=False):
-            _line(axes, runs, None, Look(f"K = {k} (n = {len(runs)})", colour))
-        first = next(iter(groups.values()))[0]
+            _line(axes, runs, "score", VariantStyle(f"K = {k} (n = {runs.run.nunique()})", colour))
+        first = next(iter(groups.values())).iloc[0]
         _random_play(axes, first.game)
         _from_zero(axes)
         axes.set_title(as_plotted(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}"))
@@ -62,22 +52,19 @@ def heads(played: list[Played]) -> Figure:
         return figure
 
 
-def profiles(played: list[Played]) -> Figure:
-    """Draw the fraction of runs above each human-normalised score, for each algorithm on the games of the paper."""
-    with mpl.rc_context(STYLE):
+def profiles(evaluations: pd.DataFrame) -> Figure:
+    """Plot the fraction of runs above each human-normalised score, for each algorithm on the games of the paper."""
+    with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 4.2), layout="constrained")
         axes = figure.subplots()
-        games = [game for game in games_of(played) if game in paper.GAMES]
-        values = {
-            variant: [v for stratum in normalised_strata(played, games, variant) for v in stratum]
-            for variant in variants_of(played)
-        }
-        everything = [v for each in values.values() for v in each]
+        strata = normalised_strata(evaluations)
+        values = {variant: [value for game in games.values() for value in game] for variant, games in strata.items()}
+        everything = [value for each in values.values() for value in each]
         thresholds = np.linspace(min(0.0, *everything), max(everything) * 1.05 + 1e-9, 200)
-        for variant, look in looks(values, atari_algorithm).items():
-            if found := values[variant]:
-                axes.step(thresholds, performance_profile(found, thresholds), color=look.colour, label=look.label,
-                          linestyle=look.line)  # fmt: skip
+        for variant, style in variant_styles(variants_of(evaluations), atari_algorithm).items():
+            if variant in values:
+                fractions = performance_profile(values[variant], thresholds)
+                axes.step(thresholds, fractions, color=style.colour, label=style.label, linestyle=style.line)
         axes.set_xlabel("human-normalised score τ (%)")
         axes.set_ylabel("fraction of runs above τ")
         axes.set_ylim(-0.03, 1.03)
@@ -85,49 +72,47 @@ def profiles(played: list[Played]) -> Figure:
         return figure
 
 
-def learning(played: Played, episodes: Sequence[Episode], first_update: int, random: float) -> Figure:
-    """Draw one run as it was: every episode it trained on, every vote, what random play scores, and the first update.
+def learning(evaluations: pd.DataFrame, episodes: pd.DataFrame, first_update: int, random: float) -> Figure:
+    """Plot one run as it was: every episode it trained on, every vote, what random play scores, and the first update.
 
     Args:
-        played: The run.
-        episodes: Its training episodes.
+        evaluations: Those of the run.
+        episodes: Its training episodes: `frames` of the run so far, and `return`.
         first_update: Frames before it.
         random: What random play of the game scores.
     """
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 3.8), layout="constrained")
         axes = figure.subplots()
-        colour = looks([played.variant], atari_algorithm)[played.variant].colour
-        axes.scatter([one.frames / 1e6 for one in episodes], [one.score for one in episodes], s=16, color="#888888",
+        run = evaluations.iloc[0]
+        colour = variant_styles([run.variant], atari_algorithm)[run.variant].colour
+        axes.scatter(episodes.frames / 1e6, episodes["return"], s=16, color="#888888",
                      label="training episode of one head")  # fmt: skip
-        axes.plot(np.asarray(played.frames) / 1e6, played.scores, color=colour, marker="o", linewidth=1.8,
+        axes.plot(evaluations.frames / 1e6, evaluations.score, color=colour, marker="o", linewidth=1.8,
                   label="evaluation by vote")  # fmt: skip
         axes.axhline(random, color="black", linewidth=0.8, linestyle=":", label="random play")
         axes.axvline(first_update / 1e6, color="black", linewidth=0.8, linestyle="--", label="first update")
-        axes.set_title(as_plotted(f"{paper.title_of(played.game)}, K = {played.num_heads}, seed {played.seed}"))
+        axes.set_title(as_plotted(f"{paper.title_of(run.game)}, K = {run.num_heads}, seed {run.seed}"))
         _label(axes, "score")
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
         return figure
 
 
-def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
-    games = games_of(played)
+def _by_game(evaluations: pd.DataFrame, measure: str, label: str) -> Figure:
+    games, by_game = games_of(evaluations), by_cell(evaluations)
+    styles = variant_styles(variants_of(evaluations), atari_algorithm)
     columns = min(3, len(games))
     rows = -(-len(games) // columns)
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(RC_PARAMS):
         size = (7.5, 4.2) if len(games) == 1 else (4.2 * columns, 3.3 * rows + 0.4)
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False)
         labels: dict[str, Line2D] = {}
         for game, axes in zip(games, grid.flat, strict=False):
-            cells = [
-                (of(played, game, variant), look)
-                for variant, look in looks(variants_of(played), atari_algorithm).items()
-            ]
-            cells = [(runs, look) for runs, look in cells if runs]
-            for runs, look in cells:
-                labels[look.label] = _line(axes, runs, measure, look)
-            if measure is None:
+            cells = [(by_game[game, variant], style) for variant, style in styles.items() if (game, variant) in by_game]
+            for runs, style in cells:
+                labels[style.label] = _line(axes, runs, measure, style)
+            if measure == "score":
                 _random_play(axes, game)
                 _from_zero(axes)
                 labels |= _papers_scores(axes, game, cells)
@@ -140,9 +125,9 @@ def _by_game(played: list[Played], measure: str | None, label: str) -> Figure:
         return figure
 
 
-def _line(axes: Axes, runs: list[Played], measure: str | None, look: Look) -> Line2D:
+def _line(axes: Axes, runs: pd.DataFrame, measure: str, style: VariantStyle) -> Line2D:
     frames, values = curve(runs, measure)
-    return mean_line(axes, frames / 1e6, values, look)
+    return mean_line(axes, frames / 1e6, values, style)
 
 
 def _from_zero(axes: Axes) -> None:
@@ -160,15 +145,15 @@ def _random_play(axes: Axes, game: str) -> None:
                       va="bottom", fontsize=8)  # fmt: skip
 
 
-def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[list[Played], Look]]) -> dict[str, Line2D]:
-    """Mark the paper's maximal scores of the algorithms that are drawn, or tell those that are far above.
+def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[pd.DataFrame, VariantStyle]]) -> dict[str, Line2D]:
+    """Mark the paper's maximal scores of the algorithms that are plotted, or write down those that are far above.
 
     Returns:
-        What the legend says of the marks, if there are any.
+        The entry of the marks in the legend, if there are any.
     """
     colours: dict[str, str] = {}
-    for runs, look in cells:
-        colours.setdefault(runs[0].variant.strategy, look.colour)
+    for runs, style in cells:
+        colours.setdefault(runs.variant.iloc[0].strategy, style.colour)
     printed = {strategy: paper.MAXIMAL_SCORE.get(game, {}).get(strategy) for strategy in colours}
     known = {strategy: score for strategy, score in printed.items() if score is not None}
     limit = WITHIN_SIGHT * axes.get_ylim()[1]
@@ -184,7 +169,7 @@ def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[list[Played], Lo
     return {"the paper's maximal score": mark} if len(far_above) < len(known) else {}
 
 
-def _inset_where_crowded(axes: Axes, cells: list[tuple[list[Played], Look]]) -> None:
+def _inset_where_crowded(axes: Axes, cells: list[tuple[pd.DataFrame, VariantStyle]]) -> None:
     """Show the last 5M frames once more, larger, where several curves end close together."""
     ends = [curve(runs)[1].mean(axis=0)[-1] for runs, _ in cells]
     last = max(curve(runs)[0][-1] for runs, _ in cells)
@@ -192,10 +177,10 @@ def _inset_where_crowded(axes: Axes, cells: list[tuple[list[Played], Look]]) -> 
     if len(cells) < 2 or last < 2 * INSET_FRAMES or max(ends) - min(ends) > CROWDED * (high - low):
         return
     inset = axes.inset_axes((0.55, 0.08, 0.42, 0.36))
-    for runs, look in cells:
+    for runs, style in cells:
         frames, values = curve(runs)
         late = frames >= last - INSET_FRAMES
-        inset.plot(frames[late] / 1e6, values.mean(axis=0)[late], color=look.colour, linestyle=look.line)
+        inset.plot(frames[late] / 1e6, values.mean(axis=0)[late], color=style.colour, linestyle=style.line)
     inset.tick_params(labelsize=7)
 
 

@@ -1,199 +1,105 @@
-"""Episodes to solve DeepSea: results from run folders, aggregated without losing the runs that did not solve it."""
+"""Episodes to solve DeepSea, aggregated without losing the runs that did not solve it, and bsuite's score."""
 
-import contextlib
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import rich.table
 
-from bootdqn.common.errors import DamagedFileError
-from bootdqn.config.variants import Variant, label, variant_order
-from bootdqn.report.runs import UNREADABLE, Run, Trouble, not_drawn, read_finished, shortfall, whole_number
+from bootdqn.config.variants import label, variant_order
 from bootdqn.report.statistics import interval_of_mean
 from bootdqn.report.tables import Table
 
-
-@dataclass(frozen=True)
-class Result:
-    """One finished run."""
-
-    variant: Variant
-    size: int
-    seed: int
-    cap: int
-    solved_at: int | None
-    """bsuite's reading of "solved"."""
-    solved_at_strict: int | None
-    """The same, with at least 10 good episodes."""
-
-    @property
-    def episodes(self) -> int:
-        """Episodes until it was solved by the strict reading; the cap where it was not (censored)."""
-        return self.cap if self.solved_at_strict is None else self.solved_at_strict
-
-    @property
-    def thin(self) -> bool:
-        """Whether bsuite's rule called it solved before there were 10 good episodes."""
-        return self.solved_at is not None and self.solved_at != self.solved_at_strict
+BSUITES_RULE, THIN = "solved, bsuite's rule", "solved with < 10 good"
+COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", BSUITES_RULE, THIN, "each seed")
+BSUITE_SIZES = tuple(range(10, 51, 2))
+BSUITE_EPISODES = 10_000
+BSUITE_FORGIVENESS = 100
+MIN_BSUITE_SIZES = 5
+"""On fewer of the sizes a score says nothing."""
 
 
-@dataclass(frozen=True)
-class Curve:
-    """The running regret of one run, finished or not: the fraction of bad episodes so far, after each episode."""
-
-    variant: Variant
-    size: int
-    cap: int
-    regret: tuple[float, ...]
-    finished: bool
+def episodes_to_solve(runs: pd.DataFrame) -> pd.Series:
+    """Return the episodes until each run was solved by the strict rule; the cap where it was not (censored)."""
+    return runs.solved_at_strict.fillna(runs.budget)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """All runs of one variant at one size, with one cap."""
+def cells(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each size and variant of runs with one cap, in the paper's order of strategies.
 
-    variant: Variant
-    size: int
-    results: tuple[Result, ...]
-
-    @property
-    def solved(self) -> int:
-        """How many runs solved it."""
-        return sum(result.solved_at_strict is not None for result in self.results)
-
-    @property
-    def solved_fraction(self) -> float:
-        """How many of the runs solved it, as a fraction."""
-        return self.solved / len(self.results)
-
-    @property
-    def mean(self) -> float:
-        """Mean episodes to solve; a lower bound where a run is censored."""
-        return float(np.mean([result.episodes for result in self.results]))
-
-    @property
-    def censored(self) -> bool:
-        """Whether a run reached the cap unsolved, so that the mean is a lower bound."""
-        return self.solved < len(self.results)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """95 % bootstrap interval of the mean; None where the runs are too few or all equal.
-
-        Where a run is censored its lower end is a lower bound, and its upper end says nothing.
-        """
-        return interval_of_mean([result.episodes for result in self.results])
-
-    @property
-    def shaded(self) -> tuple[float, float]:
-        """The part of the interval to draw: where a run is censored only up to the mean, as the rest is not known."""
-        low, high = self.interval or (self.mean, self.mean)
-        return low, self.mean if self.censored else high
-
-
-def read_results(runs: Iterable[Run]) -> tuple[list[Result], list[Trouble]]:
-    """Return the result of every finished run, and the runs that do not count, or only in part: a seed counts once."""
-    runs = list(runs)
-    results, troubles = read_finished(
-        runs, _result, lambda result: (result.variant, result.size, result.cap, result.seed)
-    )
-    listed = {trouble.name for trouble in troubles}
-    short = ((run.name, shortfall(run)) for run in runs if run.name not in listed)
-    return results, troubles + [not_drawn(name, problem) for name, problem in short if problem]
-
-
-def regret_curves(runs: Iterable[Run]) -> tuple[list[Curve], list[Trouble]]:
-    """Return the running regret of runs whose records are there, finished or not, and the unreadable ones.
-
-    Of each cap these are the runs of the largest size that is finished, and of the largest that is not. Records that
-    end early have no curve: its end would be wrong.
-    """
-    placed: dict[tuple[int, int], list[Run]] = {}
-    largest: dict[tuple[int, bool], int] = {}
-    for run in runs:
-        with contextlib.suppress(DamagedFileError):  # it is listed as that already
-            cap, size = whole_number(run.config, "max_episodes"), whole_number(run.config, "size")
-            placed.setdefault((cap, size), []).append(run)
-            key = (cap, run.status == "finished")
-            largest[key] = max(size, largest.get(key, 0))
-    curves, troubles = [], []
-    for cap, size in sorted({(cap, size) for (cap, _), size in largest.items()}):
-        for run in (run for run in placed[cap, size] if not shortfall(run)):
-            try:
-                label(run.variant)
-                bad = [bool(record["bad"]) for record in run.folder.read_metrics("episode")]
-            except UNREADABLE as error:
-                troubles.append(not_drawn(run.name, str(error)))
-                continue
-            if bad:
-                regret = np.cumsum(bad) / np.arange(1, len(bad) + 1)
-                curves.append(Curve(run.variant, size, cap, tuple(regret.tolist()), run.status == "finished"))
-    return curves, troubles
-
-
-def _result(run: Run) -> Result:
-    label(run.variant)  # settings that cannot be said are damaged
-    return Result(
-        variant=run.variant,
-        size=whole_number(run.config, "size"),
-        seed=whole_number(run.config, "seed", least=0),
-        cap=whole_number(run.config, "max_episodes"),
-        solved_at=_episode(run.summary, "solved_at"),
-        solved_at_strict=_episode(run.summary, "solved_at_strict"),
-    )
-
-
-def _episode(summary: dict[str, Any], name: str) -> int | None:
-    return None if summary[name] is None else whole_number(summary, name)
-
-
-def cells(results: list[Result]) -> list[Cell]:
-    """Group results by size and variant.
+    Returns:
+        The columns are `size`, `variant`, `label`, `cap`, `seeds` (how many), `solved` (how many, by the strict rule),
+        `fraction` (solved), `solved_by_bsuite` (how many, by bsuite's own rule), `thin` (how many of these before there
+        were ten good episodes), `censored` (a run reached the cap unsolved, so that the mean is a lower bound),
+        `mean_episodes`, `low` and `high` (its 95 % bootstrap interval, whose upper end says nothing where it is
+        censored; NaN where the runs are too few or all equal), and of each seed `episodes` and `is_solved` (tuples).
 
     Raises:
         ValueError: Runs of one cell have different caps; their means must not be taken together.
     """
-    groups: dict[tuple[int, Variant], list[Result]] = {}
-    for result in results:
-        groups.setdefault((result.size, result.variant), []).append(result)
-    for (size, variant), group in groups.items():
-        caps = sorted({result.cap for result in group})
+    rows = []
+    for (size, variant), group in runs.sort_values("seed").groupby(["size", "variant"], sort=False):
+        caps = sorted(map(int, set(group.budget)))
         if len(caps) > 1:
             raise ValueError(f"runs of {label(variant)} at N = {size} have different caps {caps}; analyse them apart")
-    ordered = sorted(groups, key=lambda key: (key[0], variant_order(key[1])))
-    return [
-        Cell(variant, size, tuple(sorted(groups[size, variant], key=lambda result: result.seed)))
-        for size, variant in ordered
-    ]
-
-
-def by_cap(results: list[Result]) -> dict[int, list[Result]]:
-    """Return the results by their cap, the largest first: runs with different caps are never averaged together."""
-    caps = sorted({result.cap for result in results}, reverse=True)
-    return {cap: [result for result in results if result.cap == cap] for cap in caps}
-
-
-BSUITES_RULE, THIN = "solved, bsuite's rule", "solved with < 10 good"
-COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", BSUITES_RULE, THIN, "each seed")
-
-
-def table(results: list[Result], name: str = "deep-sea") -> Table:
-    """Return episodes to solve for each size and algorithm, by both readings of "solved"."""
-    rows = [
-        (
-            str(cell.size),
-            label(cell.variant),
-            f"{cell.solved}/{len(cell.results)}",
-            f"{'≥ ' if cell.censored else ''}{cell.mean:,.0f}",
-            _interval_of(cell),
-            f"{sum(result.solved_at is not None for result in cell.results)}/{len(cell.results)}",
-            str(sum(result.thin for result in cell.results)),
-            ", ".join(f"{'> ' if r.solved_at_strict is None else ''}{r.episodes:,}" for r in cell.results),
+        episodes = tuple(map(int, episodes_to_solve(group)))
+        solved = group.solved_at_strict.notna()
+        low, high = interval_of_mean(episodes) or (np.nan, np.nan)
+        rows.append(
+            {
+                "size": int(size),
+                "variant": variant,
+                "label": label(variant),
+                "cap": caps[0],
+                "seeds": len(group),
+                "solved": int(solved.sum()),
+                "fraction": solved.mean(),
+                "solved_by_bsuite": int(group.solved_at.count()),
+                "thin": int((group.solved_at != group.solved_at_strict.fillna(0)).sum()),
+                "censored": not solved.all(),
+                "mean_episodes": float(np.mean(episodes)),
+                "low": low,
+                "high": high,
+                "episodes": episodes,
+                "is_solved": tuple(solved),
+            }
         )
-        for cell in cells(results)
-    ]
+    return pd.DataFrame(sorted(rows, key=lambda row: (row["size"], variant_order(row["variant"]))))
+
+
+def by_cap(runs: pd.DataFrame) -> dict[int, pd.DataFrame]:
+    """Return the runs by their cap, the largest first: runs with different caps are never averaged together."""
+    return {cap: runs[runs.budget == cap] for cap in sorted(set(runs.budget), reverse=True)}
+
+
+def format_mean(cell: Any) -> str:
+    """Return the mean episodes of a cell, marked where it is a lower bound."""
+    return f"{'≥ ' if cell.censored else ''}{cell.mean_episodes:,.0f}"
+
+
+def shaded(cell: Any) -> tuple[float, float]:
+    """Return the part of a cell's interval to shade: up to the mean where a run is censored, as the rest is unknown."""
+    low, high = (cell.mean_episodes,) * 2 if np.isnan(cell.low) else (cell.low, cell.high)
+    return low, cell.mean_episodes if cell.censored else high
+
+
+def solve_table(runs: pd.DataFrame, name: str = "deep-sea") -> Table:
+    """Return episodes to solve for each size and algorithm, by both readings of "solved"."""
+    rows = []
+    for cell in cells(runs).itertuples():
+        each = zip(cell.episodes, cell.is_solved, strict=True)
+        rows.append(
+            (
+                str(cell.size),
+                cell.label,
+                f"{cell.solved}/{cell.seeds}",
+                format_mean(cell),
+                _format_interval(cell),
+                f"{cell.solved_by_bsuite}/{cell.seeds}",
+                str(cell.thin),
+                ", ".join(f"{'' if solved else '> '}{episodes:,}" for episodes, solved in each),
+            )
+        )
     note = (
         "A run is solved at the first episode at which fewer than 90 % of its episodes so far were bad and at least 10 "
         "were good: bsuite's rule with a minimum. bsuite's own has none. A run that did not solve it counts with its "
@@ -203,22 +109,96 @@ def table(results: list[Result], name: str = "deep-sea") -> Table:
     return Table(name, "Episodes to solve DeepSea", COLUMNS, rows, note, text_columns=("algorithm", "each seed"))
 
 
-def _interval_of(cell: Cell) -> str:
-    if cell.interval is None:
+def _format_interval(cell: Any) -> str:
+    if np.isnan(cell.low):
         return ""
-    low, high = cell.interval
-    return f"≥ {low:,.0f}" if cell.censored else f"{low:,.0f} to {high:,.0f}"
+    return f"≥ {cell.low:,.0f}" if cell.censored else f"{cell.low:,.0f} to {cell.high:,.0f}"
 
 
-def summary_table(results: list[Result]) -> rich.table.Table:
+def terminal_table(runs: pd.DataFrame) -> rich.table.Table:
     """Return the columns of the table that fit a terminal."""
-    shown = rich.table.Table(title="Episodes to solve DeepSea")
-    numbers = [COLUMNS.index(column) for column in ("N", "algorithm", "solved", "mean episodes", "each seed")]
-    for number in numbers:
-        left = COLUMNS[number] in ("algorithm", "each seed")
-        shown.add_column(COLUMNS[number], justify="left" if left else "right", no_wrap=COLUMNS[number] == "algorithm")
-    for row in table(results).rows:
-        shown.add_row(*(row[number] for number in numbers))
-    if any(cell.censored for cell in cells(results)):
+    table = solve_table(runs).without("95 % interval", BSUITES_RULE, THIN)
+    shown = rich.table.Table(title=table.title)
+    for column in table.columns:
+        left = column in table.text_columns
+        shown.add_column(column, justify="left" if left else "right", no_wrap=column == "algorithm")
+    for row in table.rows:
+        shown.add_row(*row)
+    if runs.solved_at_strict.isna().any():
         shown.caption = "≥: a lower bound, since a run reached the cap unsolved"
     return shown
+
+
+def beats_random_play(runs: pd.DataFrame) -> pd.Series:
+    """Return whether bsuite would count each run: solved within its episodes, and sooner than random play."""
+    in_time = (runs.solved_at <= BSUITE_EPISODES) & (runs.solved_at < 2 ** runs["size"] + BSUITE_FORGIVENESS)
+    return in_time.fillna(False).astype(bool)
+
+
+def largest_solved(cells: pd.DataFrame) -> int | None:
+    """Return the largest N that at least half of the seeds solved, by the strict rule; None where none."""
+    solved = cells[cells.fraction >= 0.5]["size"]
+    return None if solved.empty else int(solved.max())
+
+
+def bsuite_scores(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the score that bsuite gives an agent on DeepSea, by its own reading of "solved".
+
+    bsuite plays 21 sizes, one run each and 10,000 episodes long, and scores the fraction of them that the agent solved
+    sooner than random play would have: before episode 2^N + 100. With several seeds a size counts with the fraction of
+    its seeds. Two things differ: bsuite's runs all have one action map (seed 42), and it looks for the first solved
+    episode among the ones that it logs, which become rarer, where these runs look at every one.
+
+    Returns:
+        A row for each variant that has enough of bsuite's sizes: `variant`, `score` (the mean over sizes of the
+        fraction of seeds that beat random play), `sizes` (how many), `fewest_seeds`, `most_seeds` and `largest` (the
+        largest N that half of the seeds solved, or None).
+    """
+    runs = runs[runs["size"].isin(BSUITE_SIZES) & (runs.budget >= BSUITE_EPISODES)]
+    rows = []
+    for variant in sorted(set(runs.variant), key=variant_order):
+        mine = runs[runs.variant == variant]
+        by_size = beats_random_play(mine).groupby(mine["size"])
+        if len(by_size) >= MIN_BSUITE_SIZES:
+            seeds = by_size.count()
+            largest = largest_solved(cells(mine))
+            rows.append((variant, by_size.mean().mean(), len(seeds), seeds.min(), seeds.max(), largest))
+    columns = ["variant", "score", "sizes", "fewest_seeds", "most_seeds", "largest"]
+    return pd.DataFrame(rows, columns=columns).astype({"largest": object})
+
+
+def bsuite_table(runs: pd.DataFrame, name: str) -> Table | None:
+    """Return the table of bsuite's scores; None where no variant has enough of the sizes."""
+    rows = []
+    for found in bsuite_scores(runs).itertuples():
+        missing = len(BSUITE_SIZES) - found.sizes
+        low = found.score * found.sizes / len(BSUITE_SIZES)
+        rows.append(
+            (
+                label(found.variant),
+                f"{found.score:.3f}" if not missing else "",
+                f"{found.score:.3f} on {found.sizes} sizes" if missing else "",
+                f"{low:.3f} to {low + missing / len(BSUITE_SIZES):.3f}" if missing else "",
+                f"{found.sizes} of {len(BSUITE_SIZES)}",
+                " to ".join(dict.fromkeys(map(str, (found.fewest_seeds, found.most_seeds)))),
+                "none" if pd.isna(found.largest) else str(found.largest),
+            )
+        )
+    if not rows:
+        return None
+    columns = (
+        "algorithm", "score", "score on a part", "so the score is within", "sizes", "seeds", "largest N solved by half",
+    )  # fmt: skip
+    return Table(
+        name,
+        "bsuite's score",
+        columns,
+        rows,
+        f"The fraction of N = {BSUITE_SIZES[0]}, {BSUITE_SIZES[1]}, ..., {BSUITE_SIZES[-1]} solved within "
+        f"{BSUITE_EPISODES:,} episodes and before episode 2^N + {BSUITE_FORGIVENESS}, by bsuite's rule, averaged over "
+        "seeds. There is no score where sizes are missing: beside what the others give stand the least and the most "
+        "that all of them can. Here each seed has an action map of its own and every episode is looked at; in bsuite "
+        "all runs have one map, and it looks at fewer and fewer episodes. The largest N is by the stricter reading of "
+        "the other tables.",
+        text_columns=("algorithm",),
+    )

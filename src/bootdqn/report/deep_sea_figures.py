@@ -1,10 +1,12 @@
-"""Figures about DeepSea. Each takes results and returns a Matplotlib figure; none keeps state in Matplotlib."""
+"""Figures about DeepSea: episodes to solve, the fraction solved, running regret, and the problem itself."""
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -12,10 +14,18 @@ from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
 from bootdqn.config.variants import Variant, algorithm
 from bootdqn.envs.deep_sea import BAD_FRACTION
-from bootdqn.report.deep_sea import Cell, Curve, Result, cells
-from bootdqn.report.figures import FEW, STYLE, band, cap_ticks, legend, mark_end
-from bootdqn.report.looks import Look, looks
-from bootdqn.report.statistics import FEWEST_FOR_INTERVAL
+from bootdqn.report.deep_sea import cells, shaded
+from bootdqn.report.statistics import MIN_FOR_INTERVAL
+from bootdqn.report.style import (
+    MAX_INSIDE_LEGEND,
+    RC_PARAMS,
+    VariantStyle,
+    band,
+    cap_ticks,
+    legend,
+    mark_end,
+    variant_styles,
+)
 
 BY_SIZE_CAPTION = (
     "Each dot is a seed that solved it. Lines are means over seeds, shaded their 95 % intervals, and dotted where an "
@@ -33,18 +43,18 @@ LONG = 20
 """Letters of a label that has no room beside others."""
 
 
-def episodes_to_solve(results: list[Result]) -> tuple[Figure, str]:
-    """Draw episodes to solve, against N where there are several sizes, else one column an algorithm.
+def episodes_figure(runs: pd.DataFrame) -> tuple[Figure, str]:
+    """Plot episodes to solve, against N where there are several sizes, else one column an algorithm.
 
     Args:
-        results: Of runs with one cap.
+        runs: Runs with one cap.
 
     Returns:
-        The figure, and what to say below it.
+        The figure and its caption.
     """
-    groups, cap = cells(results), results[0].cap
-    by_size = len({cell.size for cell in groups}) > 1
-    with mpl.rc_context(STYLE):
+    groups = cells(runs)
+    cap, by_size = groups.cap[0], groups["size"].nunique() > 1
+    with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 4.8 if by_size else 4.5), layout="constrained")
         axes = figure.subplots()
         axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
@@ -58,20 +68,20 @@ def episodes_to_solve(results: list[Result]) -> tuple[Figure, str]:
         return figure, BY_SIZE_CAPTION if by_size else COLUMNS_CAPTION
 
 
-def solved_fraction(results: list[Result]) -> Figure:
-    """Draw the fraction of runs that solved it, by the strict reading, for each size and algorithm."""
-    groups = cells(results)
-    sizes = sorted({cell.size for cell in groups})
-    shown = looks(cell.variant for cell in groups)
-    width = 0.8 / len(shown)
-    with mpl.rc_context(STYLE):
+def solved_fraction(runs: pd.DataFrame) -> Figure:
+    """Plot the fraction of runs that solved it, by the strict reading, for each size and algorithm."""
+    groups = cells(runs)
+    sizes = sorted(set(groups["size"]))
+    styles = variant_styles(groups.variant)
+    width = 0.8 / len(styles)
+    with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 3.2), layout="constrained")
         axes = figure.subplots()
-        for number, (variant, look) in enumerate(shown.items()):
-            mine = {cell.size: cell.solved_fraction for cell in groups if cell.variant == variant}
-            at = [place + width * (number - (len(shown) - 1) / 2) for place, n in enumerate(sizes) if n in mine]
-            axes.bar(at, [mine[n] for n in sizes if n in mine], 0.9 * width, color=look.colour, label=look.label)
-            axes.scatter(at, [mine[n] for n in sizes if n in mine], s=8, color=look.colour)
+        for number, (variant, style) in enumerate(styles.items()):
+            mine = groups[groups.variant == variant].set_index("size").fraction
+            at = [place + width * (number - (len(styles) - 1) / 2) for place, n in enumerate(sizes) if n in mine.index]
+            axes.bar(at, mine, 0.9 * width, color=style.colour, label=style.label)
+            axes.scatter(at, mine, s=8, color=style.colour)
         axes.set_xticks(range(len(sizes)), [f"N = {size}" for size in sizes])
         axes.set_ylabel("runs that solved it")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -80,31 +90,38 @@ def solved_fraction(results: list[Result]) -> Figure:
         return figure
 
 
-def running_regret(curves: Sequence[Curve], shown: dict[Variant, Look]) -> Figure:
-    """Draw the fraction of bad episodes so far against episodes, a thin line for each run of one size."""
-    with mpl.rc_context(STYLE):
+def running_regret(regret: pd.DataFrame, styles: dict[Variant, VariantStyle]) -> Figure:
+    """Plot the fraction of bad episodes so far against episodes, a thin line for each run of one size.
+
+    Args:
+        regret: `run`, `variant`, `size`, `finished`, `episode` and `regret`.
+        styles: The styles of all variants in the order of the legend.
+    """
+    with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 3.8), layout="constrained")
         axes = figure.subplots()
-        for variant, look in shown.items():
-            for number, curve in enumerate(one for one in curves if one.variant == variant):
-                axes.plot(range(1, len(curve.regret) + 1), curve.regret, color=look.colour, linewidth=1.0, alpha=0.8,
-                          linestyle=look.line, label=None if number else look.label)  # fmt: skip
-                if not curve.finished:
-                    mark_end(axes, len(curve.regret), curve.regret[-1], look.colour)
+        for variant, style in styles.items():
+            mine = regret[regret.variant == variant].groupby("run", sort=False)
+            for number, (_, curve) in enumerate(mine):
+                axes.plot(curve.episode, curve.regret, color=style.colour, linewidth=1.0, alpha=0.8,
+                          linestyle=style.line, label=None if number else style.label)  # fmt: skip
+                last = curve.iloc[-1]
+                if not last.finished:
+                    mark_end(axes, last.episode, last.regret, style.colour)
         axes.axhline(BAD_FRACTION, color="black", linewidth=0.8, linestyle=":")
         axes.annotate("solved below", (1.0, BAD_FRACTION), xycoords=("axes fraction", "data"), ha="right", va="top",
                       fontsize=9)  # fmt: skip
         axes.set_xscale("log")
         axes.set_xlabel("episodes (log scale)")
         axes.set_ylabel("running regret")
-        axes.set_title(f"DeepSea, N = {curves[0].size}")
+        axes.set_title(f"DeepSea, N = {regret['size'].iloc[0]}")
         legend(axes, "lower left")
         return figure
 
 
-def drawing(size: int = 6) -> Figure:
-    """Draw the problem, as Fig. 4 of the paper does: the way to the treasure, and the way that looks better."""
-    with mpl.rc_context(STYLE | {"axes.grid": False}):
+def problem(size: int = 6) -> Figure:
+    """Sketch the problem, as Fig. 4 of the paper does: the way to the treasure, and the way that looks better."""
+    with mpl.rc_context(RC_PARAMS | {"axes.grid": False}):
         figure = Figure(figsize=(4.6, 4.6), layout="constrained")
         axes = figure.subplots()
         for row in range(size):
@@ -128,52 +145,53 @@ def drawing(size: int = 6) -> Figure:
         return figure
 
 
-def _columns(axes: Axes, groups: list[Cell], cap: int) -> float:
-    """Draw a column for each algorithm, and return where it ends: crosses need room above the cap."""
-    shown = looks(cell.variant for cell in groups)
+def _columns(axes: Axes, groups: pd.DataFrame, cap: int) -> float:
+    """Plot a column for each algorithm, and return where it ends: crosses need room above the cap."""
+    styles = variant_styles(groups.variant)
     axes.annotate("cap", (0.005, cap), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
                   va="bottom", fontsize=9)  # fmt: skip
-    for x, cell in enumerate(groups):
-        colour = shown[cell.variant].colour
-        _seeds(axes, cell.results, x, 0.08, colour)
-        axes.plot([x - 0.22, x + 0.22], [cell.mean] * 2, color=colour, linewidth=2.5)
-        _mark_lower_bounds(axes, [cell], [x], colour)
-    axes.set_xticks(range(len(groups)), [shown[cell.variant].label for cell in groups])
-    if len(groups) > FEW or max(len(look.label) for look in shown.values()) > LONG:
+    for x, cell in enumerate(groups.itertuples()):
+        colour = styles[cell.variant].colour
+        _seeds(axes, cell, x, 0.08, colour)
+        axes.plot([x - 0.22, x + 0.22], [cell.mean_episodes] * 2, color=colour, linewidth=2.5)
+        _mark_lower_bound(axes, cell, x, colour)
+    axes.set_xticks(range(len(groups)), [styles[variant].label for variant in groups.variant])
+    if len(groups) > MAX_INSIDE_LEGEND or max(len(style.label) for style in styles.values()) > LONG:
         for name in axes.get_xticklabels():
             name.set(rotation=20, ha="right")
     axes.set_xlim(-0.6, len(groups) - 0.4)
     axes.grid(visible=False, axis="x")
-    axes.set_title(f"DeepSea, N = {groups[0].size}")
+    axes.set_title(f"DeepSea, N = {groups['size'][0]}")
     return 1.3 * cap
 
 
-def _against_size(axes: Axes, groups: list[Cell], cap: int) -> float:
-    """Draw a line for each algorithm, and return where the counts of unsolved seeds above the cap end."""
-    shown = looks(cell.variant for cell in groups)
-    step = min(0.3, 0.6 * min(np.diff(sorted({cell.size for cell in groups}))) / len(shown))
-    for number, (variant, look) in enumerate(shown.items()):
-        mine = [cell for cell in groups if cell.variant == variant]
-        sizes = [cell.size + step * (number - (len(shown) - 1) / 2) for cell in mine]
-        _means(axes, mine, sizes, look)
-        for x, cell in zip(sizes, mine, strict=True):
-            _seeds(axes, [one for one in cell.results if one.solved_at_strict], x, 0.0, look.colour)
-    axes.set_xticks(sorted({cell.size for cell in groups}))
+def _against_size(axes: Axes, groups: pd.DataFrame, cap: int) -> float:
+    """Plot a line for each algorithm, and return where the counts of unsolved seeds above the cap end."""
+    styles = variant_styles(groups.variant)
+    all_sizes = sorted(set(groups["size"]))
+    step = min(0.3, 0.6 * min(np.diff(all_sizes)) / len(styles))
+    for number, (variant, style) in enumerate(styles.items()):
+        mine = list(groups[groups.variant == variant].itertuples())
+        xs = [cell.size + step * (number - (len(styles) - 1) / 2) for cell in mine]
+        _means(axes, mine, xs, style)
+        for x, cell in zip(xs, mine, strict=True):
+            _seeds(axes, cell, x, 0.0, style.colour, only_solved=True)
+    axes.set_xticks(all_sizes)
     axes.set_xlabel("size N of the grid")
     axes.set_title("DeepSea")
     legend(axes, "lower right")
-    return _count_unsolved(axes, groups, shown, cap)
+    return _count_unsolved(axes, groups, styles, cap)
 
 
-def _count_unsolved(axes: Axes, groups: list[Cell], shown: dict[Variant, Look], cap: int) -> float:
+def _count_unsolved(axes: Axes, groups: pd.DataFrame, styles: dict[Variant, VariantStyle], cap: int) -> float:
     """Write above the cap how many seeds did not solve it, in the order of the legend; return where that ends."""
-    unsolved = {variant: [cell for cell in groups if cell.variant == variant and cell.censored] for variant in shown}
-    lanes = [variant for variant in shown if unsolved[variant]]
+    censored = groups[groups.censored]
+    lanes = [variant for variant in styles if variant in set(censored.variant)]
     for number, variant in enumerate(reversed(lanes), start=1):
-        for cell in unsolved[variant]:
-            told = f"{len(cell.results) - cell.solved}/{len(cell.results)}"
-            axes.annotate(told, (cell.size, cap * COUNTS_LANE**number), ha="center", va="center", fontsize=8,
-                          color=shown[variant].colour)  # fmt: skip
+        for cell in censored[censored.variant == variant].itertuples():
+            text = f"{cell.seeds - cell.solved}/{cell.seeds}"
+            axes.annotate(text, (cell.size, cap * COUNTS_LANE**number), ha="center", va="center", fontsize=8,
+                          color=styles[variant].colour)  # fmt: skip
     if lanes:
         middle = cap * COUNTS_LANE ** ((len(lanes) + 1) / 2)
         axes.annotate("unsolved", (-0.02, middle), ha="right", va="center", fontsize=9,
@@ -181,29 +199,30 @@ def _count_unsolved(axes: Axes, groups: list[Cell], shown: dict[Variant, Look], 
     return cap * COUNTS_LANE ** (len(lanes) + 1)
 
 
-def _means(axes: Axes, groups: list[Cell], xs: Sequence[float], look: Look) -> None:
-    """Draw the means of the cells that some seed solved, and the intervals of those that all did."""
-    axes.plot([], [], color=look.colour, label=look.label, linewidth=2, linestyle=look.line)
-    for (x, cell), (next_x, next_cell) in pairwise(zip(xs, groups, strict=True)):
+def _means(axes: Axes, cells: Sequence[Any], xs: Sequence[float], style: VariantStyle) -> None:
+    """Plot the means of the cells that some seed solved, and the intervals of those that all did."""
+    axes.plot([], [], color=style.colour, label=style.label, linewidth=2, linestyle=style.line)
+    for (x, cell), (next_x, next_cell) in pairwise(zip(xs, cells, strict=True)):
         if cell.solved and next_cell.solved:
-            few = min(len(cell.results), len(next_cell.results)) < FEWEST_FOR_INTERVAL
-            axes.plot([x, next_x], [cell.mean, next_cell.mean], color=look.colour, linewidth=1.2 if few else 2,
-                      linestyle=":" if few else look.line)  # fmt: skip
-    ends = np.asarray([(np.nan, np.nan) if cell.censored else cell.shaded for cell in groups])
-    band(axes, np.asarray(xs), ends[:, 0], ends[:, 1], look.colour)
-    solved = [(x, cell) for x, cell in zip(xs, groups, strict=True) if cell.solved]
-    _mark_lower_bounds(axes, [cell for _, cell in solved], [x for x, _ in solved], look.colour)
+            few = min(cell.seeds, next_cell.seeds) < MIN_FOR_INTERVAL
+            means = [cell.mean_episodes, next_cell.mean_episodes]
+            axes.plot([x, next_x], means, color=style.colour, linewidth=1.2 if few else 2,
+                      linestyle=":" if few else style.line)  # fmt: skip
+    ends = np.asarray([(np.nan, np.nan) if cell.censored else shaded(cell) for cell in cells])
+    band(axes, np.asarray(xs), ends[:, 0], ends[:, 1], style.colour)
+    for x, cell in zip(xs, cells, strict=True):
+        if cell.solved:
+            _mark_lower_bound(axes, cell, x, style.colour)
 
 
-def _mark_lower_bounds(axes: Axes, groups: list[Cell], xs: Sequence[float], colour: str) -> None:
-    """Put an arrow on each mean that is only a lower bound."""
-    for x, cell in zip(xs, groups, strict=True):
-        if cell.censored:
-            axes.scatter(x, cell.mean, marker="^", s=110, facecolors="white", edgecolors=colour, zorder=4)
+def _mark_lower_bound(axes: Axes, cell: Any, x: float, colour: str) -> None:
+    """Put a triangle on a mean that is only a lower bound."""
+    if cell.censored:
+        axes.scatter(x, cell.mean_episodes, marker="^", s=110, facecolors="white", edgecolors=colour, zorder=4)
 
 
-def _seeds(axes: Axes, results: Sequence[Result], x: float, spread: float, colour: str) -> None:
-    for number, result in enumerate(results):
-        at = x + spread * (number - (len(results) - 1) / 2)
-        solved = result.solved_at_strict is not None
-        axes.scatter(at, result.episodes, color=colour, s=34, marker="o" if solved else "x", alpha=0.8, zorder=5)
+def _seeds(axes: Axes, cell: Any, x: float, spread: float, colour: str, *, only_solved: bool = False) -> None:
+    for number, (episodes, solved) in enumerate(zip(cell.episodes, cell.is_solved, strict=True)):
+        at = x + spread * (number - (cell.seeds - 1) / 2)
+        if solved or not only_solved:
+            axes.scatter(at, episodes, color=colour, s=34, marker="o" if solved else "x", alpha=0.8, zorder=5)

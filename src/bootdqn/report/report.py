@@ -1,53 +1,35 @@
-"""Any folder of runs into one self-contained page, with its figures and tables beside it as files."""
+"""Write a report on directories of runs: one self-contained page, with its figures and tables beside it as files."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from bootdqn.common.errors import UsageError, WriteError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.text import format_count, printable
-from bootdqn.config.variants import Variant, algorithm, atari_algorithm, label, unnamed_settings
-from bootdqn.report import (
-    acting_figures,
-    atari,
-    atari_figures,
-    atari_heads,
-    bsuite_score,
-    deep_sea,
-    deep_sea_figures,
-    gym_figures,
-    gym_runs,
-    variant_figures,
-)
-from bootdqn.report.acting import Course, courses_by_task
+from bootdqn.config.variants import Variant, algorithm, atari_algorithm, label
+from bootdqn.report import ablation_figures, acting, atari, atari_figures, deep_sea, deep_sea_figures, gymnasium
 from bootdqn.report.answers import answer
-from bootdqn.report.atari import Played
-from bootdqn.report.claims import CLAIMS, borne_on
-from bootdqn.report.deep_sea import Curve, Result
-from bootdqn.report.evidence import Evidence
-from bootdqn.report.figures import SO_FAR, to_png, to_svg
-from bootdqn.report.gym_runs import GymRun
-from bootdqn.report.looks import looks, without_line
+from bootdqn.report.load import Study, load_study, shared_settings, without_settings
 from bootdqn.report.page import page
-from bootdqn.report.runs import Defaults, Run, Trouble, read_runs
+from bootdqn.report.style import UNFINISHED_CAPTION, missing_lines, to_png, to_svg, variant_styles
 from bootdqn.report.tables import Table
 
-OfVariant = TypeVar("OfVariant", Result, Curve, Played, GymRun, Course)
-MOST_CURVES = 8
-"""Of a figure that has no other way to show them."""
-LONGEST_NAME = 80
+MAX_CURVES = 8
+"""Variants in a figure that has no other way to show them."""
+MAX_NAME_LENGTH = 80
 """Letters of an environment and its options in the name of a file."""
 
 
-class Drawn(NamedTuple):
-    """A figure in both its forms."""
+class SavedFigure(NamedTuple):
+    """A figure in both its formats."""
 
     svg: str
     png: bytes
@@ -55,16 +37,16 @@ class Drawn(NamedTuple):
 
 @dataclass
 class Content:
-    """What goes on the page and into files."""
+    """The sections of the page, and the figures and tables to write beside it."""
 
     sections: list[tuple[str, str]] = field(default_factory=list)
     """Titles, and what stands below them as HTML."""
-    figures: dict[str, Drawn] = field(default_factory=dict)
+    figures: dict[str, SavedFigure] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
 
     def figure(self, name: str, figure: Figure, caption: str) -> str:
         """Keep a figure and return it for the page."""
-        self.figures[name] = Drawn(to_svg(figure), to_png(figure))
+        self.figures[name] = SavedFigure(to_svg(figure), to_png(figure))
         return f"<figure>{self.figures[name].svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
     def table(self, table: Table | None) -> str:
@@ -75,144 +57,117 @@ class Content:
         return table.to_html()
 
 
-def write_report(root: Path | Sequence[Path], out: Path, defaults: Defaults) -> Path:
-    """Write the report on the runs below `root` to the page `out`, and its figures and tables to a folder beside it.
+def write_report(root: Path | Sequence[Path], out: Path) -> Path:
+    """Write the report on the runs below `root` to the page `out`, and its figures and tables to a directory beside it.
 
     Args:
-        root: Where the runs are: a folder, or several.
+        root: Where the runs are: a directory, or several.
         out: The page.
-        defaults: The default settings of each environment: what differs from them has a name of its own.
 
     Raises:
-        UsageError: There is no such folder, or no run in it.
-        NotWrittenError: The page, or a file beside it, cannot be written.
+        UsageError: There is no such directory, or no run in it.
+        WriteError: The page, or a file beside it, cannot be written.
     """
     roots = root if isinstance(root, Sequence) else [root]
     for one in roots:
         if not one.is_dir():
             raise UsageError(f"{one} is not a folder; name one that holds runs")
-    runs, unreadable = read_runs(roots, defaults)
+    study = load_study(roots)
     where = printable(", ".join(map(str, roots)))
-    if not runs and not unreadable:
+    if study.runs.empty:
         raise UsageError(f"there is no run in {where}: a run is a folder with a config.json")
-    results, more = deep_sea.read_results(run for run in runs if run.kind == "deep-sea")
-    played, yet_more = atari.read_played(run for run in runs if run.kind == "atari")
-    in_gym, still_more = gym_runs.read_gym_runs(run for run in runs if run.kind == "gym")
-    others = [Trouble(run.name, _not_drawn(run)) for run in runs if run.kind not in ("deep-sea", "atari", "gym")]
-    troubles = unreadable + more + yet_more + still_more + others
     content = Content()
-    evidence = Evidence.among(results, played)
-    curves, in_part = deep_sea.regret_curves(run for run in runs if run.kind == "deep-sea")
-    unfinished = gym_runs.read_unfinished(run for run in runs if run.kind == "gym")
-    (results, aside), (curves, _) = said_once(results, curves), said_once(curves, results)
-    _add_deep_sea(content, results, curves, aside)
-    played, aside = said_once(played)
-    _add_atari(content, played, aside)
-    (in_gym, aside), (unfinished, _) = said_once(in_gym, unfinished), said_once(unfinished, in_gym)
-    _add_gym(content, in_gym, unfinished, aside)
-    _add_acting(content, runs)
-    if any(run.kind in ("deep-sea", "atari") for run in runs):
-        _add_claims(content, evidence)
-    listed = {trouble.name for trouble in troubles}
-    _add_troubles(content, troubles + [trouble for trouble in in_part if trouble.name not in listed])
-    heading = (
-        f"{len(results) + len(played) + len(in_gym)} of {format_count(len(runs) + len(unreadable), 'run')} in {where}"
-    )
-    _write(out, page(answer(results, played, in_gym), heading, content.sections), content)
+    deep_sea_runs = _add_deep_sea(content, study)
+    evaluations = _add_atari(content, study)
+    gym_runs = _add_gym(content, study)
+    _add_acting(content, study)
+    _add_not_counted(content, study.runs)
+    heading = f"{study.runs.counted.sum()} of {format_count(len(study.runs), 'run')} in {where}"
+    _write(out, page(answer(deep_sea_runs, evaluations, gym_runs), heading, content.sections), content)
     return out
 
 
-def said_once(
-    found: list[OfVariant], others: Sequence[Result | Curve | Played | GymRun | Course] = ()
-) -> tuple[list[OfVariant], dict[str, Any]]:
-    """Return results without the settings that all of them share and no label has a word for, and those settings.
-
-    Args:
-        found: The results.
-        others: What is shown beside them, and has to share the settings, too.
-    """
-    settings = [set(one.variant.settings) for one in [*found, *others]]
-    common = set.intersection(*settings) if settings else set()
-    names = unnamed_settings(Variant("", tuple(common)))
-    aside = {name: value for name, value in sorted(common) if name in names}
-    return [replace(one, variant=one.variant.without(*aside)) for one in found], aside
-
-
-def _not_drawn(run: Run) -> str:
-    return f"the environment {run.kind!r}: this report is about DeepSea, Atari and Gymnasium"
-
-
-def _add_deep_sea(content: Content, results: list[Result], curves: list[Curve], aside: dict[str, Any]) -> None:
-    """Add what DeepSea has to show, a section for each cap."""
-    caps = sorted({result.cap for result in results} | {curve.cap for curve in curves}, reverse=True)
-    for cap in caps:
-        suffix = "" if len(caps) == 1 else f"-cap-{cap}"
-        group = [result for result in results if result.cap == cap]
+def _add_deep_sea(content: Content, study: Study) -> pd.DataFrame:
+    """Add a section for each cap of the runs on DeepSea, and return those that count."""
+    with_curve = study.runs.run.isin(study.regret.run)
+    runs = study.runs[(study.runs.environment == "deep-sea") & (study.runs.counted | with_curve)]
+    shared = shared_settings(runs.variant)
+    runs = without_settings(runs, shared)
+    regret = study.regret.merge(runs[["run", "variant", "size", "budget", "finished"]], on="run")
+    by_cap = deep_sea.by_cap(runs)
+    for cap in by_cap:
+        suffix = "" if len(by_cap) == 1 else f"-cap-{cap}"
+        group = runs[runs.counted & (runs.budget == cap)]
         parts = [
             "<p>One treasure, N steps to the right of the start; every step to the right costs a little, and one wrong "
             "step loses it. An agent that follows the rewards it sees never finds it.</p>",
-            _sentence(aside),
+            _shared_note(shared),
         ]
-        if group:
+        if len(group):
             parts += [*_figures_of_variants(content, group, suffix), *_figures_by_size(content, group, suffix)]
-        parts += _figures_of_regret(content, group, [curve for curve in curves if curve.cap == cap], suffix)
-        if group:
-            parts.append(content.table(bsuite_score.score_table(group, f"bsuite-score{suffix}")))
-            parts.append(content.table(deep_sea.table(group, f"deep-sea{suffix}")))
+        parts += _figures_of_regret(content, group, regret[regret.budget == cap], suffix)
+        if len(group):
+            parts.append(content.table(deep_sea.bsuite_table(group, f"bsuite-score{suffix}")))
+            parts.append(content.table(deep_sea.solve_table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
+    return runs[runs.counted]
 
 
-def _figures_of_regret(content: Content, group: list[Result], curves: list[Curve], suffix: str) -> Iterator[str]:
-    """Draw the running regret of runs with one cap, a figure for each size."""
-    shown = looks([*(result.variant for result in group), *(curve.variant for curve in curves)])
-    for number, size in enumerate(sorted({curve.size for curve in curves}, reverse=True)):
-        drawn = [curve for curve in curves if curve.size == size]
-        variants = {curve.variant for curve in drawn}
-        if len(variants) <= MOST_CURVES:
+def _figures_of_regret(content: Content, runs: pd.DataFrame, regret: pd.DataFrame, suffix: str) -> Iterator[str]:
+    """Plot the running regret of runs with one cap, a figure for each size."""
+    styles = variant_styles([*runs.variant, *set(regret.variant)])
+    for number, size in enumerate(sorted(set(regret["size"]), reverse=True)):
+        curves = regret[regret["size"] == size]
+        variants = set(curves.variant)
+        if len(variants) <= MAX_CURVES:
             caption = "The fraction of bad episodes so far, a line for each run whose records are here."
-            caption += without_line((result.variant for result in group if result.size == size), variants)
-            caption += "" if all(curve.finished for curve in drawn) else f" {SO_FAR}"
+            caption += missing_lines(runs.variant[runs["size"] == size], variants)
+            caption += "" if curves.finished.all() else f" {UNFINISHED_CAPTION}"
             name = f"deep-sea-regret{f'-n-{size}' if number else ''}{suffix}"
-            yield content.figure(name, deep_sea_figures.running_regret(drawn, shown), caption)
+            yield content.figure(name, deep_sea_figures.running_regret(curves, styles), caption)
 
 
-def _figures_by_size(content: Content, group: list[Result], suffix: str) -> Iterator[str]:
-    """Draw what a few algorithms did at each size."""
-    if len({result.variant for result in group}) > MOST_CURVES:
+def _figures_by_size(content: Content, runs: pd.DataFrame, suffix: str) -> Iterator[str]:
+    """Plot what a few algorithms did at each size."""
+    if runs.variant.nunique() > MAX_CURVES:
         return
-    yield content.figure(f"deep-sea{suffix}", *deep_sea_figures.episodes_to_solve(group))
-    if len({result.size for result in group}) > 1:
-        figure = deep_sea_figures.solved_fraction(group)
+    yield content.figure(f"deep-sea{suffix}", *deep_sea_figures.episodes_figure(runs))
+    if runs["size"].nunique() > 1:
+        figure = deep_sea_figures.solved_fraction(runs)
         yield content.figure(f"deep-sea-solved{suffix}", figure, "Runs that solved it, of all seeds.")
 
 
-def _figures_of_variants(content: Content, group: list[Result], suffix: str) -> Iterator[str]:
-    """Draw how far each of many algorithms gets, and what each change of settings is worth."""
-    sizes = {result.size for result in group}
-    many = len({result.variant for result in group}) > MOST_CURVES and len(sizes) > variant_figures.MOST_SIZES
-    if many or bsuite_score.scored(group):
-        figure = variant_figures.frontiers(group)
-        yield content.figure(f"deep-sea-frontier{suffix}", figure, variant_figures.FRONTIERS_CAPTION)
-    if variant_figures.ablation_sizes(group):
-        figure = variant_figures.ablation(group)
-        yield content.figure(f"deep-sea-ablation{suffix}", figure, variant_figures.ABLATION_CAPTION)
+def _figures_of_variants(content: Content, runs: pd.DataFrame, suffix: str) -> Iterator[str]:
+    """Plot how far each of many algorithms gets, and what each change of settings is worth."""
+    many = runs.variant.nunique() > MAX_CURVES and runs["size"].nunique() > ablation_figures.MAX_SIZES
+    if many or len(deep_sea.bsuite_scores(runs)):
+        figure = ablation_figures.frontiers(runs)
+        yield content.figure(f"deep-sea-frontier{suffix}", figure, ablation_figures.FRONTIERS_CAPTION)
+    if ablation_figures.ablation_sizes(runs):
+        figure = ablation_figures.ablation(runs)
+        yield content.figure(f"deep-sea-ablation{suffix}", figure, ablation_figures.ABLATION_CAPTION)
 
 
-def _sentence(aside: dict[str, Any]) -> str:
-    said = label(Variant("", tuple(aside.items()))).removeprefix(", ")
-    return f"<p class='note'>All of these runs: {escape(said)}.</p>" if aside else ""
+def _shared_note(shared: Mapping[str, Any]) -> str:
+    """Return the settings that all runs of a section share."""
+    text = label(Variant("", tuple(shared.items()))).removeprefix(", ")
+    return f"<p class='note'>All of these runs: {escape(text)}.</p>" if shared else ""
 
 
-def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) -> None:
-    if not played:
-        return
-    runs = atari.with_paper_heads(played)
+def _add_atari(content: Content, study: Study) -> pd.DataFrame:
+    """Add the section about Atari, and return the evaluations of the runs that count."""
+    evaluations = atari.evaluations_of(study)
+    if evaluations.empty:
+        return evaluations
+    shared = shared_settings(evaluations.variant)
+    evaluations = without_settings(evaluations, shared)
+    runs = atari.with_paper_heads(evaluations)
     caption = (
         "Moving average over ten evaluations, or a tenth of them if they are fewer than a hundred; mean over seeds, "
         "shaded 95 % bootstrap intervals from three on."
     )
     parts = [
-        _sentence(aside),
+        _shared_note(shared),
         content.figure(
             "atari-scores",
             atari_figures.scores(runs),
@@ -230,68 +185,60 @@ def _add_atari(content: Content, played: list[Played], aside: dict[str, Any]) ->
         figure = atari_figures.diversity(runs, measure, axis)
         parts.append(content.figure(f"atari-{measure.replace('_', '-')}", figure, f"Vote diversity. {caption}"))
     parts.append(content.table(atari.vote_diversity(runs)))
-    if atari_heads.by_heads(played):
-        parts.append(content.figure("atari-heads", atari_figures.heads(played), f"Several numbers of heads. {caption}"))
-        parts.append(content.table(atari_heads.runtime(played)))
+    if atari.by_heads(evaluations):
+        figure = atari_figures.heads(evaluations)
+        parts.append(content.figure("atari-heads", figure, f"Several numbers of heads. {caption}"))
+        parts.append(content.table(atari.runtime_table(evaluations)))
     content.sections.append(("Atari", "".join(parts)))
+    return evaluations
 
 
-def _add_gym(content: Content, found: list[GymRun], unfinished: list[GymRun], aside: dict[str, Any]) -> None:
-    tasks = gym_runs.by_task([*found, *unfinished])
-    if tasks:
-        parts = [_sentence(aside), *(_learning_curves(content, cells) for cells in tasks.values())]
-        parts.append(content.table(gym_runs.table(found) if found else None))
+def _add_gym(content: Content, study: Study) -> pd.DataFrame:
+    """Add the section about Gymnasium, and return the runs that count."""
+    runs = gymnasium.gym_runs(study)
+    shared = shared_settings(runs.variant)
+    runs = without_settings(runs, shared)
+    counted = runs[runs.counted]
+    parts = [_shared_note(shared)]
+    for (task, _), of_task in gymnasium.by_task(runs).items():
+        if curves := gymnasium.learning_curves(of_task, study.returns, MAX_CURVES):
+            parts.append(content.figure(_unused_name(content, "gym", task), *curves))
+    parts.append(content.table(gymnasium.returns_table(counted) if len(counted) else None))
+    if len(runs):
         content.sections.append(("Gymnasium", "".join(parts)))
+    return counted
 
 
-def _learning_curves(content: Content, cells: list[gym_runs.Cell]) -> str:
-    curves = gym_figures.learning_curves(cells, MOST_CURVES)
-    return content.figure(_name_of(content, "gym", cells[0].environment), *curves) if curves else ""
-
-
-def _add_acting(content: Content, runs: list[Run]) -> None:
-    """Draw how the agents acted, where their records tell it."""
+def _add_acting(content: Content, study: Study) -> None:
+    """Plot how the agents acted, where their metrics tell it."""
     figures = []
-    for task, found in courses_by_task(runs).items():
-        courses, _ = said_once(found)
-        drawn = [course for course in courses if course.has_line]
-        variants = {course.variant for course in drawn}
-        if len(variants) <= MOST_CURVES:
-            named = atari_algorithm if drawn[0].kind == "atari" else algorithm
-            caption = acting_figures.ACTING_CAPTION + without_line((one.variant for one in courses), variants, named)
-            caption += "" if all(course.finished for course in drawn) else f" {SO_FAR}"
-            figure = acting_figures.acting(courses)
-            figures.append(content.figure(_name_of(content, "acting", task), figure, caption))
+    for task, of_task in acting.runs_by_task(study).items():
+        runs = without_settings(of_task, shared_settings(of_task.variant))
+        plotted = runs[runs.has_line]
+        if plotted.variant.nunique() <= MAX_CURVES:
+            named = atari_algorithm if plotted.environment.iloc[0] == "atari" else algorithm
+            caption = acting.ACTING_CAPTION + missing_lines(runs.variant, plotted.variant, named)
+            caption += "" if plotted.finished.all() else f" {UNFINISHED_CAPTION}"
+            figure = acting.acting_figure(plotted, study.acting)
+            figures.append(content.figure(_unused_name(content, "acting", task), figure, caption))
     if figures:
         content.sections.append(("How they acted", "".join(figures)))
 
 
-def _name_of(content: Content, what: str, task: str) -> str:
+def _unused_name(content: Content, what: str, task: str) -> str:
     """Return a name for a figure of a task that no other has: letters, digits and dashes."""
-    name = f"{what}-" + re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:LONGEST_NAME]
+    name = f"{what}-" + re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:MAX_NAME_LENGTH]
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
     return next(one for one in names if one not in content.figures)
 
 
-def _add_claims(content: Content, evidence: Evidence) -> None:
-    table, others = borne_on(evidence)
-    note = (
-        "<p>A claim counts as supported or contradicted only on as many seeds and frames as it takes: on Atari the "
-        "paper's own, on DeepSea as many as an exact rank test needs to tell them apart. Everything else is said and "
-        "left open. On Atari the means over seeds decide, without an interval, as in the paper, and within the frames "
-        "that all compared runs of a game have; a lead in human-normalised score counts as supported from half the "
-        "points that the paper claims.</p>"
-    )
-    silent = f"<p class='note'>These runs say nothing about {others} of the paper's {len(CLAIMS)} claims.</p>"
-    parts = [note, content.table(table)] if table.rows else []
-    content.sections.append(("Claims", "".join([*parts, silent] if others else parts)))
-
-
-def _add_troubles(content: Content, troubles: list[Trouble]) -> None:
-    if troubles:
-        rows: list[tuple[str, ...]] = [(trouble.name, trouble.problem) for trouble in troubles]
-        table = Table("not-counted", "Runs that are not finished, unreadable, or do not count", ("run", "why"), rows,
-                      text_columns=("run", "why"))  # fmt: skip
+def _add_not_counted(content: Content, runs: pd.DataFrame) -> None:
+    """Add the runs that do not count, or only in part, with the reason."""
+    problems = runs[runs.problem != ""]
+    if len(problems):
+        title = "Runs that are not finished, unreadable, or do not count"
+        rows = list(zip(problems.run, problems.problem, strict=True))
+        table = Table("not-counted", title, ("run", "why"), rows, text_columns=("run", "why"))
         content.sections.append(("Not counted", content.table(table)))
 
 
@@ -305,13 +252,13 @@ def _write(out: Path, text: str, content: Content) -> None:
         raise WriteError(f"the report cannot be written to {out.parent}: {reason_of(error)}") from error
 
 
-def _write_files(content: Content, folder: Path) -> None:
-    for directory in (folder, folder / "figures", folder / "tables"):
-        make_directory(directory)  # below a run directory, perhaps, and there no link is followed
-    for name, drawn in content.figures.items():
-        write_bytes_atomically(folder / "figures" / f"{name}.png", drawn.png)
-        write_text_atomically(folder / "figures" / f"{name}.svg", drawn.svg)
+def _write_files(content: Content, directory: Path) -> None:
+    for path in (directory, directory / "figures", directory / "tables"):
+        make_directory(path)  # below a run directory, perhaps, and there no link is followed
+    for name, figure in content.figures.items():
+        write_bytes_atomically(directory / "figures" / f"{name}.png", figure.png)
+        write_text_atomically(directory / "figures" / f"{name}.svg", figure.svg)
     writers: dict[str, Callable[[Table], str]] = {"csv": Table.to_csv, "tex": Table.to_latex}
     for name, table in content.tables.items():
         for suffix, write in writers.items():
-            write_text_atomically(folder / "tables" / f"{name}.{suffix}", write(table))
+            write_text_atomically(directory / "tables" / f"{name}.{suffix}", write(table))

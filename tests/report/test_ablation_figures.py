@@ -1,14 +1,13 @@
 """Figures of many variants: every seed is there, every row has its name, what was not solved shows."""
 
-from dataclasses import replace
-
 import pytest
 from matplotlib.collections import PathCollection
 
 from bootdqn.config.variants import Variant, label
-from bootdqn.report.deep_sea import Result
-from bootdqn.report.figures import to_png
-from bootdqn.report.variant_figures import ABLATION_CAPTION, ablation, ablation_sizes, frontiers
+from bootdqn.report import ablation_figures
+from bootdqn.report.ablation_figures import ABLATION_CAPTION
+from bootdqn.report.style import to_png
+from reference.tables import DeepSeaRun, deep_sea_table
 
 SCALES = [Variant("gain" if scale == 1 else f"gain:scale={scale}.0") for scale in (1, 2, 5, 10, 20)]
 PRIORS = [Variant(strategy, (("prior_scale", 3.0),)) for strategy in ("greedy", "gain", "evoi:reduce=sum")]
@@ -17,11 +16,23 @@ MANY = [*SCALES, *PRIORS, Variant("greedy"), Variant("evoi:reduce=sum")]
 
 def results(variants, sizes, seeds=3, cap=1000, solved_up_to=20):
     return [
-        Result(variant, size, seed, cap, *([10 * size + seed if size <= solved_up_to else None] * 2))
+        DeepSeaRun(variant, size, seed, cap, *([10 * size + seed if size <= solved_up_to else None] * 2))
         for variant in variants
         for size in sizes
         for seed in range(seeds)
     ]
+
+
+def ablation(runs):
+    return ablation_figures.ablation(deep_sea_table(runs))
+
+
+def ablation_sizes(runs):
+    return ablation_figures.ablation_sizes(deep_sea_table(runs))
+
+
+def frontiers(runs):
+    return ablation_figures.frontiers(deep_sea_table(runs))
 
 
 def marks_of(axes):
@@ -44,9 +55,9 @@ def test_the_figure_of_ablations_has_a_row_for_each_variant_and_a_dot_for_each_s
 
 
 def test_the_interval_of_a_lower_bound_is_drawn_up_to_the_mean_and_points_beyond():
-    whole = [Result(PRIORS[0], 10, seed, 1000, 100 * (seed + 1), 100 * (seed + 1)) for seed in range(3)]
-    bound = [replace(run, variant=PRIORS[1]) for run in whole[:2]] + [Result(PRIORS[1], 10, 2, 1000, None, None)]
-    unsolved = [Result(PRIORS[2], 10, seed, 1000, None, None) for seed in range(3)]
+    whole = [DeepSeaRun(PRIORS[0], 10, seed, 1000, 100 * (seed + 1), 100 * (seed + 1)) for seed in range(3)]
+    bound = [run._replace(variant=PRIORS[1]) for run in whole[:2]] + [DeepSeaRun(PRIORS[1], 10, 2, 1000, None, None)]
+    unsolved = [DeepSeaRun(PRIORS[2], 10, seed, 1000, None, None) for seed in range(3)]
     (axes,) = ablation(whole + bound + unsolved).axes
     intervals = [list(line.get_xdata()) for line in axes.get_lines() if line.get_linewidth() == 5]
     assert intervals == [[100, 300], [100, pytest.approx((100 + 200 + 1000) / 3)], [1000, 1000]]
@@ -81,7 +92,7 @@ def test_unsolved_sizes_are_marked_above_the_cap_and_the_furthest_solved_one_is_
 
 
 def test_every_seed_that_solved_it_is_within_the_picture():
-    lucky = [Result(Variant("gain"), 10, seed, 1000, value, value) for seed, value in enumerate((3, 500, 900))]
+    lucky = [DeepSeaRun(Variant("gain"), 10, seed, 1000, value, value) for seed, value in enumerate((3, 500, 900))]
     (axes,) = frontiers(lucky).axes
     low, high = axes.get_ylim()
     assert {(10.0, 3.0), (10.0, 500.0), (10.0, 900.0)} <= set(marks_of(axes))

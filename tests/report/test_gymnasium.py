@@ -1,4 +1,4 @@
-"""Runs of `train gym` in a report: a table and figures of their own, and none of the paper's claims."""
+"""Runs of `train gym` in a report: a table and figures of their own."""
 
 import csv
 import json
@@ -7,25 +7,32 @@ import pytest
 
 from bootdqn.config.train import from_flat
 from bootdqn.report.answers import gym_answer
-from bootdqn.report.figures import SO_FAR
-from bootdqn.report.gym_figures import evaluation_curve, learning_curves
-from bootdqn.report.gym_runs import by_task, read_gym_runs, read_unfinished, table
+from bootdqn.report.gymnasium import by_task, evaluation_curve, gym_runs, learning_curves, returns_table
+from bootdqn.report.load import load_study
 from bootdqn.report.report import write_report
-from bootdqn.report.runs import read_runs
+from bootdqn.report.style import UNFINISHED_CAPTION
 from bootdqn.training.run import run
-from reference.run_directories import DEFAULTS, write_deep_sea, write_gym
+from reference.run_directories import write_gym
 
 LAKE = {"env_id": "FrozenLake-v1", "env_options": ["map_name=8x8"]}
 
 
 def read(root):
-    runs, unreadable = read_runs(root, DEFAULTS)
-    found, troubles = read_gym_runs(runs)
-    return found, unreadable + troubles
+    """Return the runs that count, and why others do not."""
+    study = load_study(root)
+    runs = gym_runs(study)
+    return runs[runs.counted], {run.run: run.problem for run in study.runs.itertuples() if run.problem}
+
+
+def curves(root, max_variants=8):
+    """Return the figure and the caption of the only environment."""
+    study = load_study(root)
+    (runs,) = by_task(gym_runs(study)).values()
+    return learning_curves(runs, study.returns, max_variants)
 
 
 def rows(root):
-    found = table(read(root)[0])
+    found = returns_table(read(root)[0])
     return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
 
 
@@ -67,18 +74,18 @@ def test_a_damaged_run_is_listed(tmp_path, file, values):
     write_gym(tmp_path / "run", seed=0)
     path = tmp_path / f"run/{file}.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    found, troubles = read(tmp_path)
-    assert [one.name for one in found] == ["whole"]
-    assert [(trouble.name, trouble.problem.partition(":")[0]) for trouble in troubles] == [("run", "unreadable")]
+    found, problems = read(tmp_path)
+    assert list(found.run) == ["whole"]
+    assert {run: problem.partition(":")[0] for run, problem in problems.items()} == {"run": "unreadable"}
 
 
 def test_what_does_not_count_is_listed(tmp_path):
     write_gym(tmp_path / "first")
     write_gym(tmp_path / "second")
     write_gym(tmp_path / "stopped", seed=1, status="interrupted")
-    found, troubles = read(tmp_path)
-    assert [one.name for one in found] == ["first"]
-    assert {trouble.name: trouble.problem for trouble in troubles} == {
+    found, problems = read(tmp_path)
+    assert list(found.run) == ["first"]
+    assert problems == {
         "second": "the same algorithm and seed as first, which is counted",
         "stopped": "interrupted",
     }
@@ -87,7 +94,7 @@ def test_what_does_not_count_is_listed(tmp_path):
 def test_a_report_on_gymnasium_alone_has_its_table_and_no_claims(tmp_path):
     small = {"environment": "gym", "env_id": "FrozenLake-v1", "total_steps": 300, "num_heads": 2, "hidden_sizes": [8]}
     summary = run(from_flat(small | {"eval_every_steps": 100, "eval_episodes": 2}), tmp_path / "runs/one").summary
-    page = write_report(tmp_path / "runs", tmp_path / "out.html", DEFAULTS).read_text()
+    page = write_report(tmp_path / "runs", tmp_path / "out.html").read_text()
     assert "1 of 1 run in" in page
     assert "On FrozenLake-v1 (300 steps) BootDQN-EVOI (mean), K = 2 has a last evaluation of" in page
     assert "there is nothing to compare it with" in page
@@ -101,19 +108,6 @@ def test_a_report_on_gymnasium_alone_has_its_table_and_no_claims(tmp_path):
     assert (row["environment"], row["steps"], row["seeds"]) == ("FrozenLake-v1", "300", "1")
     assert float(row["training"]) == pytest.approx(summary["recent_return"], rel=1e-3)
     assert float(row["best evaluation"]) == pytest.approx(summary["max_evaluation"], rel=1e-3)
-
-
-def test_claims_stand_where_one_run_is_about_them_finished_or_not(tmp_path):
-    write_gym(tmp_path / "gym")
-    write_deep_sea(tmp_path / "sea", status="failed")
-    page = write_report(tmp_path, tmp_path / "out.html", DEFAULTS).read_text()
-    assert '<h2 id="claims">' in page
-    assert '<h2 id="gymnasium">' in page
-
-
-def cells_of(root):
-    (cells,) = by_task(read(root)[0]).values()
-    return cells
 
 
 def test_a_row_has_the_interval_from_three_seeds_on_and_the_value_of_each(tmp_path):
@@ -134,11 +128,12 @@ def test_curves_are_of_the_evaluations_where_every_run_has_some(tmp_path):
     for seed in range(3):
         evaluations = [(100 * number, seed + number) for number in range(1, 6)]
         write_gym(tmp_path / str(seed), seed=seed, evaluations=evaluations, episodes=[(50, 1.0)])
-    cells = cells_of(tmp_path)
-    steps, values = evaluation_curve(cells[0].runs)
+    returns = load_study(tmp_path).returns
+    evaluations = returns[returns.kind == "evaluation"]
+    steps, values = evaluation_curve([run for _, run in evaluations.groupby("run")])
     assert steps.tolist() == [100, 200, 300, 400, 500]
     assert values.tolist() == [[1, 2, 3, 4, 5], [2, 3, 4, 5, 6], [3, 4, 5, 6, 7]]
-    figure, caption = learning_curves(cells, most=8)
+    figure, caption = curves(tmp_path)
     (axes,) = figure.axes
     assert axes.get_ylabel() == "evaluation return"
     assert axes.lines[0].get_ydata().tolist() == [2, 3, 4, 5, 6]
@@ -150,8 +145,7 @@ def test_curves_are_of_the_episodes_of_training_where_one_run_has_no_evaluations
     write_gym(tmp_path / "a", seed=0, episodes=[(100, 1.0), (300, 3.0)], evaluations=[(500, 9.0), (1000, 9.0)])
     write_gym(tmp_path / "b", seed=1, episodes=[(200, 5.0), (500, 7.0)])
     write_gym(tmp_path / "c", seed=2)
-    cells = cells_of(tmp_path)
-    figure, caption = learning_curves(cells, most=8)
+    figure, caption = curves(tmp_path)
     (axes,) = figure.axes
     assert axes.get_ylabel() == "return of training episodes"
     steps, mean = axes.lines[0].get_data()
@@ -165,7 +159,7 @@ def test_of_many_algorithms_those_that_came_out_highest_are_drawn(tmp_path):
     for number, strategy in enumerate(("greedy", "ucb", "gain")):
         episodes = [(100, 1.0), (1000, 2.0)]
         write_gym(tmp_path / strategy, strategy, found=(1.0, float(number), 9.0), episodes=episodes)
-    figure, caption = learning_curves(cells_of(tmp_path), most=2)
+    figure, caption = curves(tmp_path, max_variants=2)
     assert [line.get_label() for line in figure.axes[0].lines] == ["BootDQN-UCB", "BootDQN-Gain"]
     assert caption.endswith("Drawn are 2 of 3 algorithms, those that came out highest.")
 
@@ -177,9 +171,7 @@ def test_a_run_that_is_not_finished_is_drawn_by_itself_as_far_as_it_has_come(tmp
     write_gym(tmp_path / "killed", "greedy", evaluations=evaluated[:2])
     (tmp_path / "killed/summary.json").unlink()
     write_gym(tmp_path / "begun", "ucb", status="interrupted")
-    runs = read_runs(tmp_path, DEFAULTS)[0]
-    (cells,) = by_task([*read_gym_runs(runs)[0], *read_unfinished(runs)]).values()
-    figure, caption = learning_curves(cells, most=8)
+    figure, caption = curves(tmp_path)
     lines = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in figure.axes[0].lines]
     assert lines == [
         ([250, 500], [1, 2]),
@@ -190,12 +182,12 @@ def test_a_run_that_is_not_finished_is_drawn_by_itself_as_far_as_it_has_come(tmp
     ]
     assert [line.get_markerfacecolor() == "white" for line in figure.axes[0].lines] == [False, True, False, False, True]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["BootDQN", "BootDQN-Gain"]
-    assert caption.endswith(f"from three on. {SO_FAR}")
+    assert caption.endswith(f"from three on. {UNFINISHED_CAPTION}")
 
 
 def test_a_report_on_a_run_under_way_has_its_curve_and_no_table(tmp_path):
     write_gym(tmp_path / "run", episodes=[(10, 1.0), (30, 2.0)], status="interrupted")
-    write_report(tmp_path, tmp_path / "report.html", DEFAULTS)
+    write_report(tmp_path, tmp_path / "report.html")
     assert (tmp_path / "report_files/figures/gym-cartpole-v1.png").exists()
     assert not (tmp_path / "report_files/tables/gym.csv").exists()
 
@@ -203,13 +195,13 @@ def test_a_report_on_a_run_under_way_has_its_curve_and_no_table(tmp_path):
 def test_an_algorithm_without_a_line_is_named(tmp_path):
     write_gym(tmp_path / "a", episodes=[(10, 1.0), (30, 2.0)])
     write_gym(tmp_path / "b", "ucb")
-    _, caption = learning_curves(cells_of(tmp_path), most=8)
+    _, caption = curves(tmp_path)
     assert caption.endswith("Without a line, for lack of records: BootDQN-UCB.")
 
 
 def test_runs_without_records_have_no_figure(tmp_path):
     write_gym(tmp_path / "a")
-    assert learning_curves(cells_of(tmp_path), most=8) is None
+    assert curves(tmp_path) is None
 
 
 def test_each_environment_has_a_figure_and_shared_settings_are_said_once(tmp_path):
@@ -218,7 +210,7 @@ def test_each_environment_has_a_figure_and_shared_settings_are_said_once(tmp_pat
         write_gym(tmp_path / f"runs/{strategy}", strategy, **curve)
         write_gym(tmp_path / f"runs/longer-{strategy}", strategy, total_steps=2000, **curve)
         write_gym(tmp_path / f"runs/lake-{strategy}", strategy, **LAKE, **curve)
-    page = write_report(tmp_path / "runs", tmp_path / "out.html", DEFAULTS).read_text()
+    page = write_report(tmp_path / "runs", tmp_path / "out.html").read_text()
     figures = {path.name for path in (tmp_path / "out_files/figures").iterdir()}
     names = ("gym-cartpole-v1", "gym-cartpole-v1-2", "gym-frozenlake-v1-map-name-8x8")
     assert figures == {f"{name}.{form}" for name in names for form in ("png", "svg")}

@@ -1,11 +1,11 @@
-"""How variants are shown: each with a look of its own, whatever the others are."""
+"""The style of variants in figures: each has one of its own, whatever the others are."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bootdqn.config.variants import Variant, algorithm
-from bootdqn.report.looks import looks
+from bootdqn.report.style import variant_styles
 
 CHANGES = st.fixed_dictionaries(
     {},
@@ -36,25 +36,25 @@ VARIANTS = st.builds(lambda strategy, changes: Variant(strategy, tuple(sorted(ch
 
 
 @given(st.sets(VARIANTS, min_size=2, max_size=8))
-def test_different_variants_have_different_labels_and_looks(variants):
-    shown = looks(variants)
+def test_different_variants_have_different_labels_and_variant_styles(variants):
+    shown = variant_styles(variants)
     assert set(shown) == variants
-    assert len({look.label for look in shown.values()}) == len(variants)
+    assert len({style.label for style in shown.values()}) == len(variants)
     if len(variants) <= 7:
-        assert len({(look.colour, str(look.line), look.marker) for look in shown.values()}) == len(variants)
+        assert len({(style.colour, str(style.line), style.marker) for style in shown.values()}) == len(variants)
 
 
 @given(st.sets(VARIANTS, min_size=1, max_size=8), st.randoms())
 def test_the_order_does_not_depend_on_the_order_of_the_runs(variants, random):
     shuffled = random.sample(sorted(variants, key=str), len(variants))
-    assert list(looks(shuffled).items()) == list(looks(variants).items())
+    assert list(variant_styles(shuffled).items()) == list(variant_styles(variants).items())
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "ucb", "gain", "evoi", "evoi:reduce=sum", "ids", "vote"])
 def test_a_plain_strategy_keeps_its_colour_and_its_line_among_its_variants(strategy):
     other = [Variant(strategy, (("prior_scale", scale),)) for scale in (1.0, 3.0, 10.0)]
-    shown = looks([*other, Variant(strategy)])
+    shown = variant_styles([*other, Variant(strategy)])
     plain = shown[Variant(strategy)]
     assert (plain.label, plain.colour, plain.line) == (algorithm(strategy).label, algorithm(strategy).colour, "-")
     assert next(iter(shown)) == Variant(strategy)
-    assert [look.label for look in shown.values()][1:] == [f"{plain.label} + prior {scale}" for scale in (1, 3, 10)]
+    assert [style.label for style in shown.values()][1:] == [f"{plain.label} + prior {scale}" for scale in (1, 3, 10)]

@@ -1,8 +1,8 @@
 """The paper's opening example: who found the long path."""
 
-from bootdqn.report.runs import read_runs
-from bootdqn.report.two_paths import Search, read_searches, table
-from reference.run_directories import DEFAULTS, write_folder
+from bootdqn.report import load_runs
+from reference.run_directories import write_folder
+from reproduction.two_paths import first_finds, two_paths_table
 
 
 def test_the_long_end_is_the_first_return_above_the_short_one(tmp_path):
@@ -13,6 +13,10 @@ def test_the_long_end_is_the_first_return_above_the_short_one(tmp_path):
         metrics = [{"kind": "episode", "step": 7 * at, "return": value} for at, value in enumerate(values, start=1)]
         write_folder(tmp_path / str(seed), config | {"seed": seed}, {"status": "finished"}, metrics)
     write_folder(tmp_path / "other", config | {"env_id": "CartPole-v1", "seed": 0}, {"status": "finished"})
-    found = read_searches(read_runs(tmp_path, DEFAULTS)[0])
-    assert found == [Search("gain", 10, 0.0, 0, 90, 21), Search("gain", 10, 0.0, 1, 90, None)]
-    assert table(found).rows == [("BootDQN-Gain", "0", "21", "-", "1 of 2")]
+    found = first_finds(load_runs(tmp_path))
+    columns = ["agent", "num_heads", "prior_scale", "seed", "budget", "found_at"]
+    assert [tuple(row) for row in found[columns].fillna(-1).itertuples(index=False)] == [
+        ("BootDQN-Gain", 10, 0.0, 0, 90, 21),
+        ("BootDQN-Gain", 10, 0.0, 1, 90, -1),
+    ]
+    assert two_paths_table(found).rows == [("BootDQN-Gain", "0", "21", "-", "1 of 2")]

@@ -1,9 +1,10 @@
-"""The paper's claims, one by one, and what the runs at hand say about them: never more than they allow."""
+"""The paper's claims, one by one, and what runs say about them: never more than they allow."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from bootdqn.report.atari_claims import (
+from bootdqn.report.tables import Table
+from reproduction.atari_claims import (
     above_the_original,
     best_in_four_games,
     diversity_rises,
@@ -13,39 +14,31 @@ from bootdqn.report.atari_claims import (
     normalised_lead,
     votes_are_diverse,
 )
-from bootdqn.report.deep_sea_claims import beats, helps
-from bootdqn.report.ensemble_claims import gain_is_sparser, rare_states_are_disputed
-from bootdqn.report.evidence import Evidence, Verdict
-from bootdqn.report.tables import Table
+from reproduction.deep_sea_claims import beats, helps
+from reproduction.ensemble_claims import gain_is_sparser, rare_states_are_disputed
+from reproduction.evidence import Evidence, Verdict
 
 DEEP_SEA_EVOI = "evoi:reduce=sum"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, and how to judge it."""
+    """A claim of the paper, and how to judge it."""
 
     text: str
     remark: str
-    """What the paper's own numbers have to say about it."""
+    """The paper's own numbers about it."""
     judge: Callable[[Evidence], Verdict]
 
 
-def judged(evidence: Evidence) -> Table:
+def claims_table(evidence: Evidence) -> Table:
     """Return the table of claims."""
     rows = []
     for claim in CLAIMS:
         verdict = claim.judge(evidence)
-        rows.append((claim.text, claim.remark, verdict.status, verdict.says, verdict.rests_on))
-    columns = ("the paper says", "its own numbers", "here", "what these runs say", "rests on")
+        rows.append((claim.text, claim.remark, verdict.status, verdict.reason))
+    columns = ("the paper says", "its own numbers", "here", "what these runs say")
     return Table("claims", "The paper's claims", columns, rows, text_columns=columns)
-
-
-def borne_on(evidence: Evidence) -> tuple[Table, int]:
-    """Return the table of the claims whose verdict rests on some run, and the number of the other claims."""
-    table = judged(evidence)
-    rows = [row for row in table.rows if row[-1]]
-    return replace(table, rows=rows), len(table.rows) - len(rows)
 
 
 DEEP_SEA_NUMBERS = "a figure without numbers; 15 seeds, at most 100,000 episodes"

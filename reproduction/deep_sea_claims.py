@@ -4,14 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bootdqn.config.variants import Variant, label
-from bootdqn.report.deep_sea import Cell, by_cap, cells
-from bootdqn.report.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
+from bootdqn.config.variants import Variant
+from bootdqn.report.deep_sea import by_cap, cells, format_mean
 from bootdqn.report.paper import DEEP_SEA_SEEDS, LARGEST_DEEP_SEA
-from bootdqn.report.statistics import can_differ, rank_test, said_chance
-
-LEVEL = 0.05
-"""Of the tests: how often chance alone may decide."""
+from bootdqn.report.statistics import LEVEL, can_differ, format_p_value, rank_test
+from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 
 
 def beats(strategy: str, rivals: tuple[str, ...] = ("greedy", "ucb")) -> Callable[[Evidence], Verdict]:
@@ -28,13 +25,13 @@ def beats(strategy: str, rivals: tuple[str, ...] = ("greedy", "ucb")) -> Callabl
         beyond = _beyond_the_paper([race for race in races if race.size > LARGEST_DEEP_SEA])
         races = [race for race in races if race.size <= LARGEST_DEEP_SEA]
         decisive = [race for race in races if race.can_decide and (race.complete or race.status == CONTRADICTED)]
-        told = decisive or [race for race in races if race.complete][:1]
-        if not told:
+        shown = decisive or [race for race in races if race.complete][:1]
+        if not shown:
             none = f"no DeepSea runs of all of them at one size up to N = {LARGEST_DEEP_SEA}"
-            return Verdict(OPEN, none + beyond, "episodes to solve" if beyond else "")
-        largest, *smaller = told
-        says = largest.says + _at_smaller_sizes(largest.size, smaller) + beyond
-        return Verdict(largest.status, says, "episodes to solve")
+            return Verdict(OPEN, none + beyond)
+        largest, *smaller = shown
+        reason = largest.reason + _at_smaller_sizes(largest.size, smaller) + beyond
+        return Verdict(largest.status, reason)
 
     return judge
 
@@ -43,12 +40,12 @@ def helps(setting: str, value: Any, strategies: tuple[str, ...]) -> Callable[[Ev
     """Judge if strategies need fewer episodes with a setting than without, wherever both were run with enough seeds."""
 
     def judge(evidence: Evidence) -> Verdict:
-        pairs: dict[tuple[int, str], tuple[Cell, Cell]] = {}
+        pairs: dict[tuple[int, str], tuple[Any, Any]] = {}
         for results in by_cap(evidence.deep_sea_of_any_settings).values():
-            found = {(cell.size, cell.variant): cell for cell in cells(results)}
+            found = {(cell.size, cell.variant): cell for cell in cells(results).itertuples()}
             for (size, variant), cell in found.items():
                 changed = found.get((size, Variant(variant.strategy, ((setting, value),))))
-                compared = changed is not None and can_differ(len(cell.results), len(changed.results), LEVEL)
+                compared = changed is not None and can_differ(cell.seeds, changed.seeds)
                 if changed is not None and compared and variant.strategy in strategies and not variant.settings:
                     pairs.setdefault((size, variant.strategy), (cell, changed))
         if not pairs:
@@ -62,15 +59,16 @@ def helps(setting: str, value: Any, strategies: tuple[str, ...]) -> Callable[[Ev
 class _Race:
     """The runs of a strategy and of those of its rivals that were run at the same size, with the same cap."""
 
-    ours: Cell
-    theirs: tuple[Cell, ...]
+    ours: Any
+    """A row of `cells`, as are the rivals."""
+    theirs: tuple[Any, ...]
     cap: int
     asked: int
     """How many rivals the claim is about."""
 
     @property
     def size(self) -> int:
-        return self.ours.size
+        return int(self.ours.size)
 
     @property
     def complete(self) -> bool:
@@ -79,7 +77,7 @@ class _Race:
     @property
     def can_decide(self) -> bool:
         """Whether there are seeds enough for the test to tell ours from any of theirs."""
-        return all(can_differ(len(self.ours.results), len(rival.results), LEVEL) for rival in self.theirs)
+        return all(can_differ(self.ours.seeds, rival.seeds) for rival in self.theirs)
 
     @property
     def status(self) -> str:
@@ -90,25 +88,25 @@ class _Race:
         return SUPPORTED if self.complete and all(fewer and chance < LEVEL for fewer, chance in tests) else OPEN
 
     @property
-    def says(self) -> str:
+    def reason(self) -> str:
         """The episodes of each, and how likely so large a difference from each rival is by chance."""
-        chances = ", ".join(said_chance(compared(self.ours, rival)[1]) for rival in self.theirs)
+        chances = ", ".join(format_p_value(compared(self.ours, rival)[1]) for rival in self.theirs)
         few = "" if self.can_decide else ", seeds are too few to decide"
-        numbers = [len(cell.results) for cell in (self.ours, *self.theirs)]
+        numbers = [cell.seeds for cell in (self.ours, *self.theirs)]
         seeds = f"; seeds: {', '.join(map(str, numbers))}, the paper {DEEP_SEA_SEEDS}"
         return f"{self.found}; {chances}{few}{seeds if min(numbers) < DEEP_SEA_SEEDS else ''}"
 
     @property
     def found(self) -> str:
         """The episodes of each."""
-        return f"N = {self.size}, cap {self.cap:,}: {', '.join(map(_said, (self.ours, *self.theirs)))}"
+        return f"N = {self.size}, cap {self.cap:,}: {', '.join(map(_format_cell, (self.ours, *self.theirs)))}"
 
 
 def _races(evidence: Evidence, strategy: str, rivals: Sequence[str]) -> list[_Race]:
     """Return the races that at least one rival takes part in, the largest size first, then the largest cap."""
     races = []
     for cap, results in by_cap(evidence.deep_sea).items():
-        by_place = {(cell.size, cell.variant.strategy): cell for cell in cells(results)}
+        by_place = {(cell.size, cell.variant.strategy): cell for cell in cells(results).itertuples()}
         for size in {size for size, name in by_place if name == strategy}:
             theirs = tuple(by_place[size, rival] for rival in rivals if (size, rival) in by_place)
             if theirs:
@@ -117,49 +115,49 @@ def _races(evidence: Evidence, strategy: str, rivals: Sequence[str]) -> list[_Ra
 
 
 def _at_smaller_sizes(size: int, races: list[_Race]) -> str:
-    """Say how each smaller size was judged, by the race with the largest cap."""
+    """Describe how each smaller size was judged, by the race with the largest cap."""
     judged: dict[int, str] = {}
     for race in races:
         if race.size < size:
             judged.setdefault(race.size, race.status)
     held = {status: [n for n in sorted(judged) if judged[n] == status] for status in (SUPPORTED, CONTRADICTED, OPEN)}
     words = {SUPPORTED: "it holds", CONTRADICTED: "it does not hold", OPEN: "it is open"}
-    told = [f"{words[status]} at N = {', '.join(map(str, sizes))}" for status, sizes in held.items() if sizes]
-    return f". On smaller grids {', '.join(told)}" if told else ""
+    found = [f"{words[status]} at N = {', '.join(map(str, sizes))}" for status, sizes in held.items() if sizes]
+    return f". On smaller grids {', '.join(found)}" if found else ""
 
 
 def _beyond_the_paper(races: list[_Race]) -> str:
-    """Say what was found at larger sizes than the paper's, the smallest of them first."""
-    told = "; ".join(race.found for race in reversed(races))
-    return f". Beyond the paper's sizes, and not judged: {told}" if told else ""
+    """Describe what was found at larger sizes than the paper's, the smallest of them first."""
+    found = "; ".join(race.found for race in reversed(races))
+    return f". Beyond the paper's sizes, and not judged: {found}" if found else ""
 
 
-def _judge_pairs(pairs: list[tuple[Cell, Cell]]) -> Verdict:
+def _judge_pairs(pairs: list[tuple[Any, Any]]) -> Verdict:
     """Judge by cells without and with a change: supported or contradicted where the test decides all, one way."""
-    told = "; ".join(
-        f"N = {plain.size}, {label(plain.variant)}: {episodes_said(changed)} instead of {episodes_said(plain)} episodes"
+    found = "; ".join(
+        f"N = {plain.size}, {plain.label}: {format_mean(changed)} instead of {format_mean(plain)} episodes"
         for plain, changed in pairs
     )
     decided = [fewer for fewer, chance in (compared(changed, plain) for plain, changed in pairs) if chance < LEVEL]
-    says = f"{told}; p < {LEVEL:g} in {len(decided) or 'none'} of {len(pairs)}"
+    reason = f"{found}; p < {LEVEL:g} in {len(decided) or 'none'} of {len(pairs)}"
     if len(set(decided)) > 1:
-        return Verdict(MIXED, says, "episodes to solve")
+        return Verdict(MIXED, reason)
     status = OPEN if len(decided) < len(pairs) else SUPPORTED if decided[0] else CONTRADICTED
-    return Verdict(status, says, "episodes to solve")
+    return Verdict(status, reason)
 
 
-def compared(one: Cell, other: Cell) -> tuple[bool, float]:
-    """Return whether one needs fewer episodes than another, and how likely so large a difference is by chance.
+def compared(one: Any, other: Any) -> tuple[bool, float]:
+    """Return whether one cell needs fewer episodes than another, and the p-value of the rank test.
 
     A run that was not solved before the cap is level with others that were not, and slower than all that were.
     """
-    return rank_test(*([run.solved_at_strict or run.cap + 1 for run in cell.results] for cell in (one, other)))
+    return rank_test(*map(_ranked_episodes, (one, other)))
 
 
-def _said(cell: Cell) -> str:
-    return f"{label(cell.variant)} {episodes_said(cell)} episodes ({cell.solved}/{len(cell.results)} solved)"
+def _ranked_episodes(cell: Any) -> list[int]:
+    each = zip(cell.episodes, cell.is_solved, strict=True)
+    return [episodes if solved else cell.cap + 1 for episodes, solved in each]
 
 
-def episodes_said(cell: Cell) -> str:
-    """Return the mean episodes of a cell, marked where it is a lower bound."""
-    return f"{'≥ ' if cell.censored else ''}{cell.mean:,.0f}"
+def _format_cell(cell: Any) -> str:
+    return f"{cell.label} {format_mean(cell)} episodes ({cell.solved}/{cell.seeds} solved)"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bootdqn.config.variants import Variant
-from bootdqn.report.deep_sea import Result
-from bootdqn.report.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 from bootdqn.report.statistics import can_differ, rank_test
-from reference.verdicts import verdicts
+from reference.tables import DeepSeaRun, deep_sea_table, evaluations_table
+from reference.verdicts import verdicts as all_verdicts
+from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 
 GAIN_IN_DEEP_SEA = "Gain beats the baselines on DeepSea."
 SCALES_BEST = "EVOI (sum) scales best on DeepSea: it beats Gain, too."
@@ -20,13 +20,17 @@ PRIORITISED = "Both methods would benefit from prioritised replay."
 SAYS = "what these runs say"
 
 
+def verdicts(runs):
+    return all_verdicts(Evidence.among(deep_sea_table(runs), evaluations_table([])))
+
+
 def race(cap=1000, claim=GAIN_IN_DEEP_SEA, **solved):
     results = [
-        Result(Variant({"evoi": "evoi:reduce=sum"}.get(name, name)), 20, seed, cap, value, value)
+        DeepSeaRun(Variant({"evoi": "evoi:reduce=sum"}.get(name, name)), 20, seed, cap, value, value)
         for name, values in solved.items()
         for seed, value in enumerate(values)
     ]
-    found = verdicts(Evidence.among(results, []))[claim]
+    found = verdicts(results)[claim]
     return found["here"], found["what these runs say"].rpartition("; ")[2]
 
 
@@ -130,7 +134,7 @@ def test_evoi_scales_best_only_if_it_is_ahead_of_gain_as_well():
 def solved(strategy, size, episodes, cap=1000, **settings):
     """Runs of a strategy that solved it after so many episodes, a seed each; None are those that did not."""
     variant = Variant(strategy, tuple(settings.items()))
-    return [Result(variant, size, seed, cap, value, value) for seed, value in enumerate(episodes)]
+    return [DeepSeaRun(variant, size, seed, cap, value, value) for seed, value in enumerate(episodes)]
 
 
 def of_all(size, gain, greedy, ucb, cap=1000):
@@ -141,16 +145,16 @@ def of_all(size, gain, greedy, ucb, cap=1000):
 def test_it_takes_all_the_baselines_and_seeds_that_are_enough():
     assert race(gain=around(100), greedy=NONE_SOLVED)[0] == OPEN, "UCB was not run"
     assert race(gain=[100, 101], greedy=[None] * 2, ucb=[None] * 2)[0] == OPEN
-    assert verdicts(Evidence.among([], []))[GAIN_IN_DEEP_SEA]["here"] == OPEN
+    assert verdicts([])[GAIN_IN_DEEP_SEA]["here"] == OPEN
 
 
 def test_the_largest_size_that_has_enough_seeds_decides():
     few_at_30, many_at_10 = of_all(30, [None] * 2, [50] * 2, [50] * 2), of_all(10, around(500), around(50), around(50))
-    found = verdicts(Evidence.among(few_at_30 + many_at_10 + of_all(20, around(100), NONE_SOLVED, NONE_SOLVED), []))
+    found = verdicts(few_at_30 + many_at_10 + of_all(20, around(100), NONE_SOLVED, NONE_SOLVED))
     assert found[GAIN_IN_DEEP_SEA]["here"] == SUPPORTED
     assert found[GAIN_IN_DEEP_SEA][SAYS].startswith("N = 20, cap 1,000")
     larger_cap = of_all(30, [None] * 2, [50] * 2, [50] * 2, cap=5000)
-    found = verdicts(Evidence.among(larger_cap + of_all(20, [100] * 2, [None] * 2, [None] * 2), []))
+    found = verdicts(larger_cap + of_all(20, [100] * 2, [None] * 2, [None] * 2))
     assert found[GAIN_IN_DEEP_SEA][SAYS].startswith("N = 30, cap 5,000"), "none has enough"
 
 
@@ -158,16 +162,16 @@ def test_smaller_grids_are_told_each_by_itself_and_do_not_decide():
     ahead = of_all(20, around(100), around(500), NONE_SOLVED)
     behind, level = of_all(10, around(500), around(100), around(100)), of_all(5, *[around(100)] * 3)
     too_few = of_all(15, [9], [900], [900])
-    found = verdicts(Evidence.among(ahead + behind + level + too_few, []))[GAIN_IN_DEEP_SEA]
+    found = verdicts(ahead + behind + level + too_few)[GAIN_IN_DEEP_SEA]
     assert found["here"] == SUPPORTED
     assert found[SAYS].endswith(". On smaller grids it does not hold at N = 10, it is open at N = 5")
-    assert "smaller" not in verdicts(Evidence.among(ahead, []))[GAIN_IN_DEEP_SEA][SAYS]
+    assert "smaller" not in verdicts(ahead)[GAIN_IN_DEEP_SEA][SAYS]
 
 
 def test_the_largest_size_decides_and_not_the_largest_cap():
     large = of_all(30, around(100), around(500), around(500))
     small = of_all(5, *[around(100)] * 3, cap=100_000)
-    found = verdicts(Evidence.among(large + small, []))[GAIN_IN_DEEP_SEA]
+    found = verdicts(large + small)[GAIN_IN_DEEP_SEA]
     assert found["here"] == SUPPORTED
     assert found[SAYS].startswith("N = 30, cap 1,000: ")
     assert found[SAYS].endswith(". On smaller grids it is open at N = 5")
@@ -176,18 +180,16 @@ def test_the_largest_size_decides_and_not_the_largest_cap():
 def test_a_rival_that_is_ahead_on_a_larger_grid_contradicts_whether_or_not_the_others_were_run_there():
     at_20 = of_all(20, around(500), *[around(900)] * 2) + solved("evoi:reduce=sum", 20, around(100))
     at_30 = solved("gain", 30, around(300)) + solved("evoi:reduce=sum", 30, NONE_SOLVED)
-    found = verdicts(Evidence.among(at_20 + at_30, []))[SCALES_BEST]
+    found = verdicts(at_20 + at_30)[SCALES_BEST]
     assert found["here"] == CONTRADICTED
     assert found[SAYS] == (
         "N = 30, cap 1,000: BootDQN-EVOI ≥ 1,000 episodes (0/5 solved), BootDQN-Gain 300 "
         "episodes (5/5 solved); p = 0.008; seeds: 5, 5, the paper 15. On smaller grids it holds at N = 20"
     )
     of_three = solved("gain", 30, around(300)) + solved("evoi:reduce=sum", 30, [None] * 3)
-    assert verdicts(Evidence.among(at_20 + of_three, []))[SCALES_BEST]["here"] == CONTRADICTED, (
-        "p = 0.036, of one rival"
-    )
+    assert verdicts(at_20 + of_three)[SCALES_BEST]["here"] == CONTRADICTED, "p = 0.036, of one rival"
     the_other_way = solved("gain", 30, NONE_SOLVED) + solved("evoi:reduce=sum", 30, around(300))
-    found = verdicts(Evidence.among(at_20 + the_other_way, []))[SCALES_BEST]
+    found = verdicts(at_20 + the_other_way)[SCALES_BEST]
     assert (found["here"], found[SAYS][:7]) == (SUPPORTED, "N = 20,"), "BootDQN and UCB were not run at N = 30"
 
 
@@ -198,13 +200,13 @@ def test_grids_larger_than_the_papers_are_told_and_do_not_decide():
         for size in (50, 40)
         for one in solved("gain", size, around(300)) + solved("evoi:reduce=sum", size, [None] * 5)
     ]
-    found = verdicts(Evidence.among(at_30 + larger, []))[SCALES_BEST]
+    found = verdicts(at_30 + larger)[SCALES_BEST]
     assert found["here"] == SUPPORTED
     each = "BootDQN-EVOI ≥ 1,000 episodes (0/5 solved), BootDQN-Gain 300 episodes (5/5 solved)"
     assert found[SAYS].endswith(
         f". Beyond the paper's sizes, and not judged: N = 40, cap 1,000: {each}; N = 50, cap 1,000: {each}"
     )
-    found = verdicts(Evidence.among(larger, []))[SCALES_BEST]
+    found = verdicts(larger)[SCALES_BEST]
     assert found["here"] == OPEN
     assert found[SAYS].startswith("no DeepSea runs of all of them at one size up to N = 30. Beyond the paper's sizes")
 
@@ -212,7 +214,7 @@ def test_grids_larger_than_the_papers_are_told_and_do_not_decide():
 def test_a_smaller_grid_is_judged_by_the_largest_cap_that_has_enough_seeds():
     holds = [one for size in (20, 10) for one in of_all(size, around(100), around(500), around(500), cap=5000)]
     the_other_way = of_all(10, around(500), around(100), around(100))
-    found = verdicts(Evidence.among(holds + the_other_way, []))[GAIN_IN_DEEP_SEA]
+    found = verdicts(holds + the_other_way)[GAIN_IN_DEEP_SEA]
     assert found[SAYS].endswith(". On smaller grids it holds at N = 10")
 
 
@@ -220,7 +222,7 @@ def prioritised(gain, evoi):
     """The verdict where both need about 500 episodes without it."""
     runs = solved("gain", 10, around(500)) + solved("gain", 10, gain, replay="prioritized")
     runs += solved("evoi:reduce=sum", 20, around(500)) + solved("evoi:reduce=sum", 20, evoi, replay="prioritized")
-    return verdicts(Evidence.among(runs, []))[PRIORITISED]
+    return verdicts(runs)[PRIORITISED]
 
 
 @pytest.mark.parametrize(
@@ -251,5 +253,5 @@ def test_a_setting_without_its_counterpart_or_with_few_seeds_is_left_open():
     other_cap = alone + solved("gain", 10, around(500), cap=77)
     with_more = solved("gain", 10, around(100), prior_scale=3.0, replay="prioritized") + solved("gain", 10, around(500))
     for runs in (alone, few, other_cap, with_more):
-        found = verdicts(Evidence.among(runs, []))[PRIORITISED]
+        found = verdicts(runs)[PRIORITISED]
         assert (found["here"], found[SAYS]) == (OPEN, "no DeepSea runs with and without it")

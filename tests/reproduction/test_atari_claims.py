@@ -1,6 +1,7 @@
 """The judges of the paper's claims about Atari: given its own numbers, they find what these say."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 
 from bootdqn.config.variants import Variant
 from bootdqn.report import paper
-from bootdqn.report.atari import MEASURES, Played, leader
-from bootdqn.report.claims import CLAIMS
-from bootdqn.report.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence
-from reference.verdicts import verdicts as all_verdicts
+from bootdqn.report.atari import leader
+from bootdqn.report.load import DIVERSITY
+from reference.tables import AtariRun, evaluations_table
+from reference.verdicts import verdicts_on_atari as verdicts
+from reproduction.claims import CLAIMS
+from reproduction.evidence import CONTRADICTED, OPEN, SUPPORTED
 
 BEST_IN_FOUR = "EVOI has the best maximal score in four of six games."
 ABOVE_ORIGINAL = "The paper's own BootDQN scores above the original's."
@@ -33,20 +36,8 @@ LEADS = {
 
 
 def played(game, strategy, seed=0, score=1.0, variance=1.0, frames=paper.FRAMES, num_heads=10):
-    settings = () if num_heads == 10 else (("num_heads", num_heads),)
-    return Played(
-        name=f"{game}-{strategy}-{seed}",
-        game=game,
-        variant=Variant(strategy, settings),
-        num_heads=num_heads,
-        seed=seed,
-        frames=(frames,),
-        scores=(score,),
-        diversity=dict.fromkeys(MEASURES, (variance,)),
-        status="finished",
-        total_frames=frames,
-        seconds=1.0,
-    )
+    diversity = dict.fromkeys(DIVERSITY, (variance,))
+    return AtariRun(game, strategy, seed, (score,), (frames,), diversity, num_heads, total_frames=frames)
 
 
 def the_papers_runs():
@@ -58,10 +49,6 @@ def the_papers_runs():
         if strategy != paper.ORIGINAL
         for seed in range(paper.SEEDS)
     ]
-
-
-def verdicts(atari=(), any_heads=()):
-    return all_verdicts(Evidence([], list(atari), list(any_heads)))
 
 
 def verdict(claim, atari):
@@ -153,7 +140,7 @@ def test_a_tie_is_not_the_best_score_in_either_order():
     runs = with_score(the_papers_runs(), "Hero", "gain", paper.MAXIMAL_SCORE["Hero"]["evoi"])
     for given_in in (runs, runs[::-1]):
         assert verdict(BEST_IN_FOUR, given_in) == CONTRADICTED
-    variants = [Variant(name) for name in paper.MEAN_NORMALISED]
+    variants, runs = [Variant(name) for name in paper.MEAN_NORMALISED], evaluations_table(runs)
     assert leader(runs, "Hero", variants) is None
     assert leader(runs, "Venture", variants) == Variant("evoi")
     assert leader(runs, "Pong", variants) is None
@@ -199,7 +186,7 @@ def evaluated(game, strategy, seed, scores=(1.0, 1.0), entropies=None):
         played(game, strategy, seed),
         frames=tuple(paper.FRAMES * (number + 1) // count for number in range(count)),
         scores=values,
-        diversity={name: tuple(entropies or [1.0] * count) for name in MEASURES},
+        diversity={name: tuple(entropies or [1.0] * count) for name in DIVERSITY},
     )
 
 
@@ -291,6 +278,11 @@ def test_k_is_judged_within_the_frames_that_every_k_has_and_the_paper():
         assert verdicts(any_heads=beyond)[MORE_HEADS] == expected
 
 
+@cache
+def verdicts_on_the_papers_runs(frames):
+    return verdicts(atari=[replace(run, frames=(frames,)) for run in the_papers_runs()])
+
+
 scores_beyond = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3)
 
 
@@ -299,7 +291,7 @@ scores_beyond = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3)
 def test_nothing_beyond_the_papers_frames_counts(longer, scores, variance):
     runs = the_papers_runs()
     beyond = [trained_on(run, *scores, variance=variance) if run.variant.strategy in longer else run for run in runs]
-    assert verdicts(atari=beyond) == verdicts(atari=runs)
+    assert verdicts(atari=beyond) == verdicts_on_the_papers_runs(paper.FRAMES)
 
 
 @settings(max_examples=20, deadline=None)
@@ -310,8 +302,9 @@ def test_a_run_that_is_longer_than_the_others_is_judged_by_its_beginning(scores,
         trained_on(run, *scores, every=10**6, variance=variance) if run.variant == Variant("evoi") else run
         for run in runs
     ]
-    assert verdicts(atari=longer) == verdicts(atari=runs)
+    assert verdicts(atari=longer) == verdicts_on_the_papers_runs(10**6)
     variants = [Variant(name) for name in paper.MEAN_NORMALISED]
+    longer, runs = evaluations_table(longer), evaluations_table(runs)
     for game in paper.GAMES:
         assert leader(longer, game, variants) == leader(runs, game, variants)
 
@@ -338,7 +331,7 @@ def test_speeds_are_compared_only_where_they_were_computed_alike():
     ]
     found = verdicts(atari=runs)[SLOWER]
     assert (found["here"], found["what these runs say"].partition(";")[0]) == (OPEN, "Hero: BootDQN is +50 % faster")
-    as_gain = [replace(run, variant=Variant("gain")) if run.variant == Variant("greedy") else run for run in runs]
+    as_gain = [replace(run, strategy="gain") if run.strategy == "greedy" else run for run in runs]
     assert verdicts(atari=as_gain)[AS_LONG]["what these runs say"].startswith("Hero: BootDQN-Gain is +50 % faster")
     apart = verdicts(atari=[runs[0], runs[3]])[SLOWER]["what these runs say"]
     assert apart == (

@@ -1,20 +1,26 @@
 """What is measured inside an ensemble, against a slow computation; and the judges of the two claims about it."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr
 
-from bootdqn.report.claims import judged
-from bootdqn.report.ensembles import Measured, by_cell, densities_and_sizes, rarity, rarity_within, table
-from bootdqn.report.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
+from reference.tables import deep_sea_table, evaluations_table
+from reference.verdicts import verdicts
+from reproduction.ensemble_claims import by_cell, ensembles_table
+from reproduction.ensembles import densities_and_sizes, rarity, rarity_within
+from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 
 SPARSER, RARE = "Gain is sparser than EVOI, which is denser but lower.", "Heads disagree more in rare states."
+COLUMNS = [
+    "strategy", "size", "prior_scale", "seed", "step", "rarity", "rarity_among_visited", "rarity_at_shallow_depths",
+    "rarity_at_deep_ones", "gain_density", "evoi_density", "gain_size", "evoi_size",
+]  # fmt: skip
 Q_VALUES = arrays(np.float64, (4, 3, 2), elements=st.integers(-3, 3).map(float))
 
 
@@ -103,16 +109,20 @@ def test_a_group_visited_equally_often_has_no_say():
 
 
 def some(rarities=(-0.5, -0.4, -0.6), *, gain=(0.2, 0.9), evoi=(0.6, 0.3)):
-    return [
-        Measured(strategy, size, 0.0, seed, 1000, correlation, 0.25, 0.125, -0.75, gain[0], evoi[0], gain[1], evoi[1])
+    rows = [
+        (strategy, size, 0.0, seed, 1000, correlation, 0.25, 0.125, -0.75, gain[0], evoi[0], gain[1], evoi[1])
         for strategy, size in product(("greedy", "evoi:reduce=sum"), (10, 20))
         for seed, correlation in enumerate(rarities)
     ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def row_of(claim, ensembles):
+    return verdicts(Evidence.among(deep_sea_table([]), evaluations_table([]), ensembles))[claim]
 
 
 def verdict(claim, ensembles):
-    rows = {row[0]: row for row in judged(Evidence.among([], [], ensembles)).rows}
-    return rows[claim][2]
+    return row_of(claim, ensembles)["here"]
 
 
 def test_rare_states_are_judged_by_every_cell():
@@ -120,25 +130,25 @@ def test_rare_states_are_judged_by_every_cell():
     assert verdict(RARE, some((-0.5, 0.1, 0.2))) == OPEN
     assert verdict(RARE, some((0.5, 0.4, 0.6))) == CONTRADICTED
     assert verdict(RARE, some((-0.5, -0.4))) == OPEN, "two seeds are too few"
-    some_unlike = [replace(one, rarity=0.3 + one.seed / 100) if one.strategy == "greedy" else one for one in some()]
+    some_unlike = some()
+    some_unlike.loc[some_unlike.strategy == "greedy", "rarity"] = 0.3 + some_unlike.seed / 100
     assert verdict(RARE, some_unlike) == MIXED
-    (says,) = [row[3] for row in judged(Evidence.among([], [], some_unlike)).rows if row[0] == RARE]
-    assert "every seed below 0 in 2 and above it in 2 of 4 cells" in says
+    assert "every seed below 0 in 2 and above it in 2 of 4 cells" in row_of(RARE, some_unlike)["what these runs say"]
 
 
 def test_sparsity_is_said_to_follow_from_the_formulas():
     assert verdict(SPARSER, some()) == SUPPORTED
-    (says,) = [row[3] for row in judged(Evidence.among([], [], some())).rows if row[0] == SPARSER]
+    says = row_of(SPARSER, some())["what these runs say"]
     assert "20 % of gains and 60 % of EVOIs are positive; these are 0.900 and 0.300 on average" in says
     assert "cannot be otherwise" in says
 
 
 def test_without_measurements_both_stay_open():
-    assert verdict(SPARSER, []) == verdict(RARE, []) == OPEN
+    assert verdict(SPARSER, None) == verdict(RARE, None) == OPEN
 
 
 def test_the_table_has_a_row_a_cell_in_the_order_of_the_paper():
-    shown = table(some())
+    shown = ensembles_table(some())
     assert [(row[0], row[2]) for row in shown.rows] == [
         ("10", "BootDQN"), ("10", "BootDQN-EVOI"), ("20", "BootDQN"), ("20", "BootDQN-EVOI"),
     ]  # fmt: skip
@@ -146,12 +156,12 @@ def test_the_table_has_a_row_a_cell_in_the_order_of_the_paper():
 
 
 def test_an_ensemble_with_a_prior_has_its_own_rows_and_no_say_in_the_claims():
-    with_prior = [replace(one, prior_scale=3.0, rarity=0.5 + one.seed / 10) for one in some()]
-    assert verdict(RARE, [*some(), *with_prior]) == SUPPORTED
+    with_prior = some().assign(prior_scale=3.0, rarity=0.5 + some().seed / 10)
+    both = pd.concat([some(), with_prior])
+    assert verdict(RARE, both) == SUPPORTED
     assert verdict(RARE, with_prior) == OPEN
-    assert "BootDQN-EVOI + prior 3" in [row[2] for row in table([*some(), *with_prior]).rows]
+    assert "BootDQN-EVOI + prior 3" in [row[2] for row in ensembles_table(both).rows]
 
 
 def test_cells_hold_their_seeds_in_order():
-    measured = some()
-    assert [[one.seed for one in cell] for cell in by_cell(reversed(measured)).values()] == [[0, 1, 2]] * 4
+    assert [list(cell.seed) for _, cell in by_cell(some()[::-1])] == [[0, 1, 2]] * 4
