@@ -15,6 +15,8 @@ from bootdqn.exploration.registry import format_strategy, known_strategies, scri
 from bootdqn.exploration.voting import VoteRule
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bootdqn.training.evaluation import Evaluation
 
 
@@ -139,3 +141,17 @@ def evaluate_run(
     return evaluate_saved_run(
         Path(run_dir), episodes=episodes, max_steps=max_steps, rule=vote, seed=seed, weights=weights
     ).evaluation
+
+
+def load_runs(path: str | Path) -> "pd.DataFrame":
+    """Return a table with a row for each run at or below a directory; see `bootdqn.report.load_runs`."""
+    from bootdqn import report
+
+    return report.load_runs(path)
+
+
+def load_metrics(runs: "pd.DataFrame", *kinds: str) -> "pd.DataFrame":
+    """Return the metrics of runs of `load_runs` as a long table; see `bootdqn.report.load_metrics`."""
+    from bootdqn import report
+
+    return report.load_metrics(runs, *kinds)
