@@ -361,7 +361,7 @@ def test_a_game_stopped_before_or_after_an_episode_plays_on():
     assert play(env, seed=1, steps=10) == play(other, seed=1, steps=10)
     while not env.step(0)[3]:
         pass
-    other = copy_of(env)  # over, and not begun again
+    other = copy_of(env)  # over, and not started again
     np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
     assert play(env, seed=1, steps=30) == play(other, seed=1, steps=30)
 

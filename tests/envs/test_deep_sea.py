@@ -324,7 +324,7 @@ def test_a_third_action_is_an_error_and_leaves_the_episode_as_it_was(action: Any
 
 def test_a_step_outside_an_episode_asks_for_a_reset() -> None:
     env = DeepSea(size=2)
-    with pytest.raises(gymnasium.error.ResetNeeded, match="not begun: call reset"):
+    with pytest.raises(gymnasium.error.ResetNeeded, match="not started: call reset"):
         env.step(0)
     go_right(env)
     with pytest.raises(gymnasium.error.ResetNeeded, match="over: call reset"):

@@ -27,7 +27,7 @@ def test_both_readings_agree_with_exact_arithmetic(bad):
     assert rule.good_episodes == bad.count(False)
     assert rule.bad_episodes == bad.count(True)
     assert rule.first_good_episode == (bad.index(False) + 1 if False in bad else None)
-    assert rule.holds_both_ways == (rule.solved_at is not None and rule.solved_at_strict is not None)
+    assert rule.solved_by_both == (rule.solved_at is not None and rule.solved_at_strict is not None)
 
 
 def test_one_good_episode_among_the_first_nine_is_enough_for_bsuite_and_not_for_us():

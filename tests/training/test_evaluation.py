@@ -15,7 +15,7 @@ from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.config.envs import AtariConfig
 from bootdqn.config.train import from_flat
 from bootdqn.envs.deep_sea import DeepSea
-from bootdqn.envs.factory import for_evaluation
+from bootdqn.envs.factory import evaluation_config
 from bootdqn.exploration.voting import VoteDiversity, vote_diversity
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.display import status_line
@@ -173,7 +173,7 @@ def test_a_run_whose_last_evaluation_was_abandoned_is_not_finished(tmp_path, mon
 
 
 def test_atari_is_scored_by_whole_games_whatever_ends_an_episode_of_learning():
-    assert not for_evaluation(AtariConfig(terminal_on_life_loss=True)).terminal_on_life_loss
+    assert not evaluation_config(AtariConfig(terminal_on_life_loss=True)).terminal_on_life_loss
 
 
 def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tmp_path):

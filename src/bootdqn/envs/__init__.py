@@ -1,4 +1,4 @@
-"""The environments: DeepSea, TwoPaths, Atari and any of Gymnasium's; this package registers its own with Gymnasium."""
+"""The environments: DeepSea, TwoPaths, Atari and those of Gymnasium's registry, where this package adds its own."""
 
 import gymnasium
 
@@ -12,5 +12,5 @@ def register_environments() -> None:
     """Register the environments of `ENTRY_POINTS`; a second call changes nothing."""
     for name, entry_point in ENTRY_POINTS.items():
         if name not in gymnasium.registry:
-            # or each environment would have a map of its own: one to train on, others to evaluate and to resume on
+            # without a seed, training, evaluation and a resumed run would each have another map
             gymnasium.register(name, entry_point=entry_point, kwargs={"mapping_seed": 0})

@@ -1,13 +1,13 @@
-"""The Atari games, made of Gymnasium's own wrappers, with a state that can be saved. ALE is used in this file only.
+"""The Atari games, by Gymnasium's own wrappers, with a state that can be saved. ALE is imported in this file only.
 
 `make_atari` gives what DQN has learned from since Mnih et al. (2015): one action lasts a few frames, the last two of
 them are merged, made grey and small, and the most recent screens are stacked. Rewards are the game's own.
 
-What these wrappers do, since it is not all in their documentation:
+Details of these wrappers that are not all in their documentation:
 
-- The no-ops at the start are frames, not steps, and 1 to `noop_max` of them: never 0. They are drawn from the
+- The no-ops at the start are frames, not steps, and 1 to `noop_max` of them: never 0. Their number is sampled from the
   generator of the innermost environment, and no FIRE follows.
-- Sticky actions are decided anew at every frame, the no-ops included. The previous action is forgotten at a reset.
+- Sticky actions are sampled at every frame, the no-ops included. The previous action is forgotten at a reset.
 - Before the first step of an episode there is one frame only, so nothing is merged.
 - When the game ends within an action, the last observation is the one before it, once more. Nothing is learned from an
   observation after the end. It would matter where an episode is truncated, because values are bootstrapped there:
@@ -36,17 +36,17 @@ def make_atari(config: AtariConfig, render_mode: str | None = None) -> "AtariGam
     """Return a new game; its observations are (frame_stack, screen_size, screen_size) uint8, the newest screen last.
 
     Args:
-        config: The game and how it is shown.
-        render_mode: None, `"rgb_array"` or `"human"`: for `render`, never for the observations.
+        config: The game and its preprocessing.
+        render_mode: None, `"rgb_array"` or `"human"`, for `render`; observations do not depend on it.
 
     Raises:
-        UsageError: The emulator or OpenCV is not installed, or the game lacks the no-op that episodes begin with.
+        UsageError: The emulator or OpenCV is not installed, or the game lacks the no-op that episodes start with.
     """
     ale_py = _import_ale()
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # or the first emulator prints a banner
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # suppresses the banner of the first emulator
     emulator = gymnasium.make(
         f"ALE/{config.game}-v5",
-        obs_type="grayscale",  # nobody looks at it: AtariPreprocessing reads the screen itself; "rgb" is slower
+        obs_type="grayscale",  # unused: AtariPreprocessing reads the screen itself; "rgb" is slower
         frameskip=1,
         repeat_action_probability=config.sticky,
         full_action_space=config.full_action_space,
@@ -71,7 +71,7 @@ def make_atari(config: AtariConfig, render_mode: str | None = None) -> "AtariGam
 
 
 def effective_settings(config: AtariConfig) -> dict[str, Any]:
-    """Return what `make_atari(config)` really does, ready for printing and for JSON."""
+    """Return the effective settings of `make_atari(config)`, ready for printing and for JSON."""
     game = make_atari(config)
     num_actions = int(cast(gymnasium.spaces.Discrete, game.action_space).n)
     game.close()
@@ -109,15 +109,15 @@ class AtariGame(FrameStackObservation[Frames, int, Frames]):
 
     An episode is truncated when one more step could take it past `max_episode_frames`.
 
-    The state is the episode so far: how it began, and its actions. Setting it plays the episode again, at some
-    thousand frames a second. ALE's own `cloneState` is faster, but does not hold the whole machine: it leaves out
-    the action that may stick and what the video chip is about to draw, so that another emulator plays on differently
-    (Q*bert and Tetris always, other games with sticky actions). It does hold all that outlives a *reset*, the random
-    generators among it, and so serves as the beginning of an episode that was not seeded.
+    The state is the episode so far: how it started, and its actions. Setting it replays the episode, at some thousand
+    frames a second. ALE's own `cloneState` is faster but incomplete: it leaves out the action that may stick and the
+    state of the video chip, so that another emulator continues differently (Q*bert and Tetris always, other games with
+    sticky actions). It does hold everything that outlives a *reset*, such as the random generators, and so serves as
+    the start of an episode that was not seeded.
 
     Args:
         env: The preprocessed game.
-        config: What it was made from.
+        config: Its configuration.
     """
 
     def __init__(self, env: gymnasium.Env[Frames, int], config: AtariConfig) -> None:
@@ -129,7 +129,7 @@ class AtariGame(FrameStackObservation[Frames, int, Frames]):
         self._actions = bytearray()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frames, dict[str, Any]]:
-        """Begin a new game. A seed makes all that follows a function of it and of the actions."""
+        """Start a new game. A seed makes everything that follows a function of it and the actions."""
         self._start = self._machine() if seed is None else {"seed": int(seed)}
         self._actions.clear()
         return super().reset(seed=seed, options=options)
@@ -145,9 +145,9 @@ class AtariGame(FrameStackObservation[Frames, int, Frames]):
         return observation, reward, terminated, truncated, info
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that the future depends on, made of JSON values and bytes.
+        """Return the complete state, made of JSON values and bytes.
 
-        One byte for every step of the episode, and 15 kB if it did not begin with a seed.
+        It takes one byte for every step of the episode, and 15 kB if the episode was not seeded.
         """
         return {
             "settings": self._settings(),
@@ -158,11 +158,11 @@ class AtariGame(FrameStackObservation[Frames, int, Frames]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on exactly where `get_state` was called, in this process or in another one.
+        """Restore what `get_state` returned, exactly, in this process or in another one.
 
         Raises:
             ValueError: The state is of a game with other settings.
-            UsageError: The same episode came out differently here.
+            UsageError: The replayed episode differs from the saved one.
         """
         if state["settings"] != self._settings():
             raise ValueError(
@@ -186,7 +186,7 @@ class AtariGame(FrameStackObservation[Frames, int, Frames]):
             )
 
     def _machine(self) -> dict[str, Any]:
-        """Return what the next reset depends on: the emulator's memory, its generators and the one of the no-ops."""
+        """Return the state that the next reset depends on: the emulator's memory and the random generators."""
         return {
             "emulator": self._emulator.cloneState(include_rng=True).serialize(),
             "np_random": self.unwrapped.np_random.bit_generator.state,
@@ -199,7 +199,7 @@ class AtariGame(FrameStackObservation[Frames, int, Frames]):
         self.unwrapped.np_random = generator
 
     def _fingerprint(self) -> str:
-        """Return a digest of the emulator, the generators and the screens: it tells whether a replay went right."""
+        """Return a digest of the emulator, the generators and the screens, to verify a replay."""
         machine = self._machine()
         digest = hashlib.sha256(machine["emulator"])
         digest.update(json.dumps(machine["np_random"], sort_keys=True).encode())
@@ -209,7 +209,7 @@ class AtariGame(FrameStackObservation[Frames, int, Frames]):
 
     def _settings(self) -> dict[str, Any]:
         settings = asdict(self.config)
-        del settings["clip_rewards"], settings["total_frames"]  # the game is the same whatever they are
+        del settings["clip_rewards"], settings["total_frames"]  # they do not change the game
         return settings
 
 

@@ -1,4 +1,4 @@
-"""DeepSea, and the rule by which it counts as solved."""
+"""DeepSea, and the rule by which it counts as solved (bsuite, Osband et al. 2020)."""
 
 import math
 import operator
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 _LARGEST_LEGACY_SEED = 2**32 - 1
-"""`RandomState` takes no larger one; Gymnasium does."""
+"""The largest seed of `RandomState`; Gymnasium allows larger ones."""
 
 _COLOURS = {
     "line": (12, 22, 40),
@@ -38,8 +38,7 @@ class DeepSea(gym.Env[int, int]):
 
     The windy version (`deterministic=False`): going right leaves the column as it is with probability 1/N (the cost is
     paid all the same), and the first and the last column of the last row add noise from N(0, 1) to the reward of
-    either action. The wind is seeded by `reset(seed=...)` and blows on over the episodes: a reset without a seed goes
-    on with the same stream.
+    either action. The wind is seeded by `reset(seed=...)`; a reset without a seed continues the same random stream.
 
     `info` of `reset` and `step`: `bad_episode`, whether the diver has gone left on the diagonal in this episode (wind
     that holds the diver back is not counted), and `denoised_return`, this episode's return so far without the noise.
@@ -48,8 +47,8 @@ class DeepSea(gym.Env[int, int]):
     Args:
         size: N, the number of rows, of columns and of steps in an episode.
         deterministic: no wind and no noise.
-        randomize_actions: draw the action map; otherwise 1 means right everywhere, which makes the problem easier.
-        mapping_seed: seed of the action map; with None every environment has another map.
+        randomize_actions: sample the action map; otherwise 1 means right everywhere, which makes the problem easier.
+        mapping_seed: seed of the action map; None gives every environment another map.
         unscaled_move_cost: cost of going right all the way down.
         render_mode: `"ansi"` for a text picture, `"rgb_array"` for an image, or None.
 
@@ -91,17 +90,17 @@ class DeepSea(gym.Env[int, int]):
         # One bytes object a row: indexing it gives a plain int, faster than a NumPy scalar.
         self._right = [bytes([1] * size)] * size
         if randomize_actions:
-            drawn = np.random.RandomState(mapping_seed).binomial(1, 0.5, (size, size))
-            self._right = [bytes(row) for row in drawn.tolist()]
+            mapping = np.random.RandomState(mapping_seed).binomial(1, 0.5, (size, size))
+            self._right = [bytes(row) for row in mapping.tolist()]
 
-        self._row = size + 1  # not begun; `size` means over
+        self._row = size + 1  # not started; `size` means over
         self._column = 0
         self._bad_episode = False
         self._denoised_return = 0.0
-        self._wind: np.random.RandomState | None = None  # stays None in the deterministic version, which never draws
+        self._wind: np.random.RandomState | None = None  # None in the deterministic version
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Begin an episode at the top left; a seed also starts the wind afresh."""
+        """Start an episode at the top left; a seed also restarts the wind."""
         super().reset(seed=seed, options=options)
         if not self._deterministic and (seed is not None or self._wind is None):
             self._wind = self._new_wind(seed)
@@ -112,12 +111,14 @@ class DeepSea(gym.Env[int, int]):
         return 0, {"bad_episode": False, "denoised_return": 0.0}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Sink one row, to the left or to the right. The draws of the windy version: first noise, then wind."""
+        """Sink one row, to the left or to the right. The windy version samples noise first, then wind."""
         size = self._size
         row = self._row
         column = self._column
         if row >= size:
-            raise gym.error.ResetNeeded(f"the episode is {'over' if row == size else 'not begun'}: call reset() first")
+            raise gym.error.ResetNeeded(
+                f"the episode is {'over' if row == size else 'not started'}: call reset() first"
+            )
         right = self._right[row][column]
         wind = self._wind
         if action == right:
@@ -152,9 +153,9 @@ class DeepSea(gym.Env[int, int]):
         )
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return a picture of the grid, as `render_mode` says: text, or an RGB image (height, width, 3).
+        """Return the grid by `render_mode`: text, or an RGB image (height, width, 3).
 
-        After the last step the diver is drawn where the terminal observation puts it: in the last row.
+        After the last step the diver is in the last row, as in the terminal observation.
         """
         if self.render_mode is None:
             gym.logger.warn(f"nothing to render: make DeepSea with a render_mode, {self.metadata['render_modes']}")
@@ -165,7 +166,7 @@ class DeepSea(gym.Env[int, int]):
 
     @property
     def optimal_return(self) -> float:
-        """Expected return of going right in every row, as bsuite computes it.
+        """The expected return of going right in every row, as in bsuite.
 
         Without wind this is 1 less the cost, and nothing does better as long as the cost lies between 0 and 1. With
         wind the treasure is within reach only if none of N - 1 moves fails, (1 - 1/N)^(N - 1), about 1/e; a diver
@@ -176,13 +177,13 @@ class DeepSea(gym.Env[int, int]):
 
     @property
     def action_mapping(self) -> npt.NDArray[np.int64]:
-        """The action that means right in every cell, (N, N): a copy that cannot be written to."""
+        """The action that means right in every cell, (N, N): a read-only copy."""
         mapping = np.array([list(row) for row in self._right], dtype=np.int64)
         mapping.flags.writeable = False
         return mapping
 
     def optimal_action(self, row: int, column: int) -> int:
-        """Return the action that means right: what the policy that `optimal_return` belongs to does in this cell.
+        """Return the action of the policy of `optimal_return` in a cell: right.
 
         Below the diagonal the treasure is out of reach and nothing but the cost of moving is left to decide.
         """
@@ -191,7 +192,7 @@ class DeepSea(gym.Env[int, int]):
         return self._right[row][column]
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that the future depends on, ready for JSON: position, returns, action map, random streams."""
+        """Return the complete state, ready for JSON: position, returns, action map, random streams."""
         return {
             "settings": self._settings(),
             "action_mapping": ["".join(map(str, row)) for row in self._right],
@@ -205,9 +206,9 @@ class DeepSea(gym.Env[int, int]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on exactly where `get_state` was called.
+        """Restore what `get_state` returned, exactly.
 
-        The action map is part of the state, so that an environment made without a `mapping_seed` can be continued.
+        The action map is part of the state, so that an environment without a `mapping_seed` can be restored.
 
         Raises:
             ValueError: the state is of an environment with another size, wind or move cost.
@@ -235,7 +236,7 @@ class DeepSea(gym.Env[int, int]):
         }
 
     def _new_wind(self, seed: int | None) -> np.random.RandomState:
-        """Return the wind that bsuite seeds with the same number; where it has none, one drawn from `np_random`."""
+        """Return the random stream that bsuite has for `seed`; without a seed, one that `np_random` seeds."""
         if seed is None or seed > _LARGEST_LEGACY_SEED:
             seed = int(self.np_random.integers(_LARGEST_LEGACY_SEED, endpoint=True))
         return np.random.RandomState(seed)
@@ -244,7 +245,7 @@ class DeepSea(gym.Env[int, int]):
         return min(self._row, self._size - 1), self._column
 
     def _text(self) -> str:
-        """One line a row: `@` the diver, `$` the treasure, `.` water, blank where no path leads."""
+        """Return one line a row: `@` the diver, `$` the treasure, `.` water, blank where it cannot get."""
         size = self._size
         picture = [["." if column <= row else " " for column in range(size)] for row in range(size)]
         picture[-1][-1] = "$"
@@ -253,7 +254,7 @@ class DeepSea(gym.Env[int, int]):
         return "\n".join(" ".join(line).rstrip() for line in picture) + "\n"
 
     def _image(self) -> npt.NDArray[np.uint8]:
-        """One square a cell, with the colours of `_COLOURS`."""
+        """Return one square a cell, in the colours of `_COLOURS`."""
         size = self._size
         pixels = max(8, 320 // size)
         cells = np.empty((size, size, 3), dtype=np.uint8)
@@ -270,7 +271,7 @@ class DeepSea(gym.Env[int, int]):
 
 
 def _state_of_wind(wind: np.random.RandomState) -> dict[str, Any]:
-    """`RandomState.get_state`, with the key as a list of ints. It holds the second half of a normal pair, too."""
+    """Return `RandomState.get_state()`, with the key as a list of ints."""
     state: dict[str, Any] = wind.get_state(legacy=False)
     return {**state, "state": {"key": state["state"]["key"].tolist(), "pos": int(state["state"]["pos"])}}
 
@@ -283,13 +284,13 @@ def _wind_from_state(state: dict[str, Any]) -> np.random.RandomState:
 
 
 BAD_FRACTION = 0.9
-"""An episode at which fewer than this fraction of the episodes so far were bad counts as solved."""
+"""DeepSea is solved at the first episode at which fewer than this fraction of the episodes so far were bad."""
 MIN_GOOD_EPISODES = 10
 
 
 @dataclass
 class SolvedRule:
-    """Counts good and bad episodes; an episode is bad if the agent ever went left on the diagonal.
+    """The rule by which DeepSea is solved: an episode is bad if the agent went left on the diagonal.
 
     `solved_at` is bsuite's: the first episode e with (bad episodes so far) / e < 0.9. It has no minimum, so one good
     episode among the first nine is enough. `solved_at_strict` asks for 10 good episodes as well.
@@ -303,17 +304,17 @@ class SolvedRule:
 
     @property
     def episodes(self) -> int:
-        """How many episodes were counted."""
+        """The number of episodes."""
         return self.good_episodes + self.bad_episodes
 
     @property
     def running_regret(self) -> float:
-        """The fraction of episodes that were bad; 1 before the first."""
+        """The fraction of bad episodes; 1 before the first episode."""
         return self.bad_episodes / self.episodes if self.episodes else 1.0
 
     @property
-    def holds_both_ways(self) -> bool:
-        """Whether both readings say solved."""
+    def solved_by_both(self) -> bool:
+        """Whether DeepSea is solved by both rules."""
         return self.solved_at is not None and self.solved_at_strict is not None
 
     def add_episode(self, *, bad: bool) -> None:
@@ -329,13 +330,13 @@ class SolvedRule:
 
 
 def describe_solved(solved_at: int | None, solved_at_strict: int | None, otherwise: str) -> str:
-    """Say where DeepSea was solved, or `otherwise`; and where it was by bsuite's rule, if that is not the same.
+    """Return where DeepSea was solved, or `otherwise`, and where by bsuite's rule if that differs.
 
     Example:
         >>> describe_solved(53, 57, "not solved")
         "solved at episode 57 (by bsuite's rule, which does not ask for 10 good ones, at episode 53)"
     """
-    told = otherwise if solved_at_strict is None else f"solved at episode {solved_at_strict:,}"
+    text = otherwise if solved_at_strict is None else f"solved at episode {solved_at_strict:,}"
     if solved_at is None or solved_at == solved_at_strict:
-        return told
-    return f"{told} (by bsuite's rule, which does not ask for {MIN_GOOD_EPISODES} good ones, at episode {solved_at:,})"
+        return text
+    return f"{text} (by bsuite's rule, which does not ask for {MIN_GOOD_EPISODES} good ones, at episode {solved_at:,})"

@@ -1,4 +1,4 @@
-"""One function that makes an environment from its configuration, and one that tells what an agent must know of it."""
+"""The factory of environments, their common interface, and their specs."""
 
 from dataclasses import replace
 from typing import Any, Protocol, SupportsFloat
@@ -11,7 +11,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.envs import AtariConfig, EnvConfig, GymConfig
 from bootdqn.envs.deep_sea import DeepSea
-from bootdqn.envs.gymnasium_env import make_registered
+from bootdqn.envs.gymnasium_env import make_gymnasium_env
 
 WRAP_ACTIONS = "wrap it so that it has a few discrete actions, register that in a module of yours, and --import it"
 WRAP_OBSERVATIONS = (
@@ -24,41 +24,49 @@ class Environment(Protocol):
 
     @property
     def action_space(self) -> spaces.Space[Any]:
-        """What can be done."""
+        """The space of actions."""
         ...
 
     @property
     def observation_space(self) -> spaces.Space[Any]:
-        """What can be seen."""
+        """The space of observations."""
         ...
 
     def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode; a seed makes all that follows a function of it and of the actions."""
+        """Start a new episode; a seed makes everything that follows a function of it and the actions."""
 
     def step(self, action: int, /) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Take an action; return observation, reward, terminated, truncated, info."""
 
     def render(self) -> Any:
-        """Return a picture."""
+        """Return an image or text, depending on the render mode."""
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that the future depends on, made of JSON values and bytes."""
+        """Return the complete state, made of JSON values and bytes."""
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on exactly where `get_state` was called."""
+        """Restore what `get_state` returned, exactly."""
 
 
 def make_environment(config: EnvConfig, render_mode: str | None = None) -> Environment:
-    """Return a new environment."""
+    """Return a new environment.
+
+    Args:
+        config: The environment and its settings.
+        render_mode: A render mode of Gymnasium, such as `"rgb_array"`.
+
+    Raises:
+        UsageError: It cannot be made, for example because a package is missing.
+    """
     if isinstance(config, AtariConfig):
         from bootdqn.envs.atari import make_atari  # ale-py is an extra
 
         return make_atari(config, render_mode)
     if isinstance(config, GymConfig):
-        return make_registered(config, render_mode)
+        return make_gymnasium_env(config, render_mode)
     return DeepSea(
         size=config.size,
         deterministic=config.deterministic,
@@ -69,13 +77,13 @@ def make_environment(config: EnvConfig, render_mode: str | None = None) -> Envir
     )
 
 
-def for_evaluation(config: EnvConfig) -> EnvConfig:
-    """Return the environment that scores are measured in: whole games, whatever counts as an end for learning."""
+def evaluation_config(config: EnvConfig) -> EnvConfig:
+    """Return the configuration for evaluation: whole games, even if learning treats a lost life as an end."""
     return replace(config, terminal_on_life_loss=False) if isinstance(config, AtariConfig) else config
 
 
 def effective_settings(config: EnvConfig) -> dict[str, Any]:
-    """Return what the environment really does, where that is more than its flags say, for people and for the record."""
+    """Return the effective settings where they are more than the flags, ready for printing and for JSON."""
     if isinstance(config, AtariConfig):
         from bootdqn.envs.atari import effective_settings as of_atari
 
@@ -84,12 +92,12 @@ def effective_settings(config: EnvConfig) -> dict[str, Any]:
 
 
 def package_of(environment: Environment) -> str:
-    """Return the name of the package that an environment comes from: ale_py, gymnasium, minigrid, ..."""
+    """Return the name of the package that defines an environment: ale_py, gymnasium, minigrid, ..."""
     return type(getattr(environment, "unwrapped", environment)).__module__.partition(".")[0]
 
 
 def spec_of(environment: Environment) -> EnvSpec:
-    """Return what an agent must know of `environment`.
+    """Return the spec of `environment`.
 
     Raises:
         UsageError: The actions are not discrete, or the observations neither discrete nor an array.

@@ -1,4 +1,4 @@
-"""Environments from Gymnasium's registry, with a state that can be saved."""
+"""Environments of Gymnasium's registry, with a state that can be saved."""
 
 import hashlib
 import inspect
@@ -18,14 +18,14 @@ from bootdqn.config.envs import GymConfig
 
 
 class EpisodeNotReproducedError(Exception):
-    """An episode, played again from its seed with its actions, came out differently."""
+    """A replayed episode, from the same seed and actions, differs from the original."""
 
 
 class SeededEpisodes(gymnasium.Wrapper[Any, int, Any, int]):
-    """Begins every episode with a seed of its own, drawn from the seed of the first reset.
+    """A wrapper that seeds every episode, with seeds sampled from the seed of the first reset.
 
-    Its state is the episode so far. Setting it plays the episode again and compares what came of it: an environment
-    whose randomness does not come from its seed alone is found out.
+    Its state is the seed and the actions of the current episode. Setting it replays the episode and compares a digest,
+    which detects an environment whose randomness does not come from its seed alone.
     """
 
     def __init__(self, env: gymnasium.Env[Any, int]) -> None:
@@ -36,20 +36,20 @@ class SeededEpisodes(gymnasium.Wrapper[Any, int, Any, int]):
         self._digest = hashlib.sha256()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode. A seed makes all that follows a function of it and of the actions."""
+        """Start a new episode. A seed makes everything that follows a function of it and the actions."""
         if seed is not None:
             self._seeds = random_stream(seed, "episodes")
-        return self._begin(int(self._seeds.integers(2**31)), options)
+        return self._start(int(self._seeds.integers(2**31)), options)
 
     def step(self, action: int) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Take an action and remember it."""
+        """Take an action and record it."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._actions.append(int(action))
-        self._note(observation, float(reward), terminated, truncated)
+        self._record(observation, float(reward), terminated, truncated)
         return observation, reward, terminated, truncated, info
 
     def get_state(self) -> dict[str, Any]:
-        """Return what brings another environment of the same kind here, ready for JSON."""
+        """Return the seeds, the actions and a digest of the current episode, ready for JSON."""
         return {
             "seeds": self._seeds.bit_generator.state,
             "episode_seed": self._episode_seed,
@@ -58,50 +58,50 @@ class SeededEpisodes(gymnasium.Wrapper[Any, int, Any, int]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Play the episode of `state` again.
+        """Replay the episode of `state`.
 
         Raises:
-            EpisodeNotReproducedError: It came out differently, or could not be played.
+            EpisodeNotReproducedError: It differs from the original, or could not be replayed.
         """
         self._seeds.bit_generator.state = state["seeds"]
         if state["episode_seed"] is None:
             return
         actions = [int(action) for action in state["actions"]]
         try:
-            self._play(int(state["episode_seed"]), actions)
-        except Exception as error:  # whatever an environment raises at an action that fitted then and does not fit now
+            self._replay(int(state["episode_seed"]), actions)
+        except Exception as error:  # an environment may raise anything at an action that is no longer legal
             raise EpisodeNotReproducedError(f"the episode could not be played again: {error}") from error
         if self._digest.hexdigest() != state["digest"]:
             raise EpisodeNotReproducedError("the episode came out differently when it was played again")
 
-    def _play(self, seed: int, actions: list[int]) -> None:
-        """Play an episode, up to its end if that comes early."""
-        self._begin(seed)
+    def _replay(self, seed: int, actions: list[int]) -> None:
+        """Replay an episode, or a part of it if it ends early."""
+        self._start(seed)
         for action in actions:
             _, _, terminated, truncated, _ = self.step(action)
             if terminated or truncated:
                 return
 
-    def _begin(self, seed: int, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def _start(self, seed: int, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
         self._episode_seed = seed
         self._actions.clear()
         self._digest = hashlib.sha256()
-        self._note(observation, 0.0, False, False)
+        self._record(observation, 0.0, False, False)
         return observation, info
 
-    def _note(self, observation: Any, *outcome: float) -> None:
+    def _record(self, observation: Any, *outcome: float) -> None:
         self._digest.update(np.asarray(observation).tobytes())
         self._digest.update(np.array(outcome, np.float64).tobytes())
 
 
-def make_registered(config: GymConfig, render_mode: str | None = None) -> SeededEpisodes:
-    """Return the environment that `config.env_id` names.
+def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> SeededEpisodes:
+    """Return the environment `config.env_id` of Gymnasium's registry.
 
-    A dictionary of observations with an `image`, as MiniGrid's, is taken for that image.
+    Of a dictionary of observations with an `image`, such as MiniGrid's, only the image is used.
 
     Raises:
-        CannotBeShownError: It takes no `render_mode`. One that does not know the mode says so when it is rendered.
+        RenderModeError: It takes no `render_mode`. One that does not support the mode raises when it is rendered.
         UsageError: It cannot be made.
     """
     options = config.options if render_mode is None else config.options | {"render_mode": render_mode}
@@ -112,14 +112,14 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
-        told = str(error).partition(" Did you mean")[0].rstrip(".")  # ours has the version, too
+        message = str(error).partition(" Did you mean")[0].rstrip(".")  # ours includes the version
         hint = did_you_mean(config.env_id, gymnasium.registry) or ";"
         own = "--import MODULE imports a module that registers one"
-        raise UsageError(f"--env-id {config.env_id}: {told}{hint} {own}") from error
+        raise UsageError(f"--env-id {config.env_id}: {message}{hint} {own}") from error
     except TypeError as error:
         if "'render_mode'" in str(error):
             raise RenderModeError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
-        _refuse_unknown_options(config)
+        _check_option_names(config)
         blamed = "does not take these --env-options" if config.env_options else "cannot be made"
         raise UsageError(f"--env-id {config.env_id} {blamed}: {error}") from error
     except Exception as error:
@@ -130,8 +130,8 @@ def make_registered(config: GymConfig, render_mode: str | None = None) -> Seeded
     return SeededEpisodes(environment)
 
 
-def _refuse_unknown_options(config: GymConfig) -> None:
-    """Raise a UsageError that names the closest option, where the environment has none of a name in --env-options."""
+def _check_option_names(config: GymConfig) -> None:
+    """Raise a UsageError that suggests the closest option if the environment does not have one of --env-options."""
     entry = gymnasium.spec(config.env_id).entry_point
     creator = load_env_creator(entry) if isinstance(entry, str) else entry
     parameters = inspect.signature(creator).parameters if creator else {}

@@ -1,7 +1,7 @@
-"""Two paths: the smallest problem in which what is known gets in the way of what is worth knowing.
+"""TwoPaths, the introductory example of the paper: the smallest problem that needs deep exploration.
 
-It is the example that the paper opens with. A short path pays a little at once. A long one pays much more, but is
-silent until its end, and all along it the short one is only a few steps away.
+A short path pays a little at once. A long one pays much more, but only at its end, and everywhere along it the agent
+can turn back to the short one.
 """
 
 import operator
@@ -32,9 +32,9 @@ class TwoPaths(gym.Env[int, int]):
                  +--------+----+----+----+----+----+----+----+----+
                                          back
 
-    Action: 0 or 1. At the fork one of them enters the short path and the other the long one; on a path one goes on and
-    the other goes back to the fork. Which is which is drawn once for every state from `mapping_seed`, or an agent that
-    always does the same would be at the end of the long path without having learned a thing.
+    Action: 0 or 1. At the fork one of them enters the short path and the other the long one; on a path one continues
+    and the other goes back to the fork. Which is which is sampled for every state from `mapping_seed`; otherwise an
+    agent that always does the same would reach the end of the long path without having learned anything.
 
     Going back is what makes the long path long for a dithering agent: a coin that decides every step comes to its end
     once in 1 + 2^(long - 1) episodes. And back is worth `discount` times the fork, so that whoever knows the short path
@@ -83,16 +83,16 @@ class TwoPaths(gym.Env[int, int]):
         self._steps_left = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Begin an episode at the fork; a seed changes nothing."""
+        """Start an episode at the fork; a seed changes nothing."""
         super().reset(seed=seed, options=options)
         self._position = 0
         self._steps_left = _ROUNDS_IN_AN_EPISODE * (self._short + self._long)
         return 0, {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Enter a path, go on along it, or go back to the fork."""
+        """Enter a path, continue along it, or go back to the fork."""
         if self._steps_left == 0:
-            raise gym.error.ResetNeeded("the episode is over or not begun: call reset() first")
+            raise gym.error.ResetNeeded("the episode is over or not started: call reset() first")
         if action not in (0, 1):
             raise ValueError(f"action must be 0 or 1; got {action!r}")
         forward = action == self._forward[self._observation()]
@@ -108,12 +108,12 @@ class TwoPaths(gym.Env[int, int]):
         return self._observation(), reward, terminated, not terminated and self._steps_left == 0, {}
 
     def get_action_meanings(self) -> tuple[str, str]:
-        """Return what the actions 0 and 1 mean in this state: `short` and `long` at the fork, else `on` and `back`."""
+        """Return the meanings of the actions 0 and 1 here: `short` and `long` at the fork, else `on` and `back`."""
         other, forward = ("short", "long") if self._position == 0 else ("back", "on")
         return (other, forward) if self._forward[self._observation()] == 1 else (forward, other)
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return the two paths as `render_mode` says, the short one to the left of the fork and the long to the right.
+        """Return the two paths by `render_mode`, the short one to the left of the fork and the long one to the right.
 
         In the text `@` is the agent and `Y` the fork; in the image the agent is red and the ends are yellow.
         """

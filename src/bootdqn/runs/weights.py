@@ -14,7 +14,7 @@ from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
 from bootdqn.common.text import did_you_mean, printable
 from bootdqn.config.train import TrainConfig, from_flat
-from bootdqn.envs.factory import Environment, for_evaluation, make_environment, spec_of
+from bootdqn.envs.factory import Environment, evaluation_config, make_environment, spec_of
 from bootdqn.replay.observation_stores import like
 from bootdqn.runs.cleanup import remove_leftovers
 from bootdqn.runs.directory import RunDirectory, find_runs, find_weights
@@ -110,7 +110,7 @@ def open_run(path: Path, weights: str | Path | int | None = None, *, render_mode
     config = read_run_config(path)
     remove_leftovers(RunDirectory(path))
     file = find_weights(path, weights) or RunDirectory(path).weights
-    environment = make_environment(for_evaluation(config.env), render_mode=render_mode)
+    environment = make_environment(evaluation_config(config.env), render_mode=render_mode)
     spec = spec_of(environment)
     return LoadedRun(config, environment, spec, *load_ensemble(file, config, spec))
 

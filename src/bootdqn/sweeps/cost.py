@@ -16,7 +16,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.text import format_bytes, format_count
 from bootdqn.config.envs import EnvConfig
 from bootdqn.config.train import TrainConfig
-from bootdqn.envs.factory import for_evaluation, make_environment
+from bootdqn.envs.factory import evaluation_config, make_environment
 from bootdqn.runs.resources import ResourceEstimate, available_cores, available_memory, check_environments_fit
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.sweeps.executor import split_done
@@ -134,7 +134,7 @@ def _probe(config: TrainConfig[Any], probe_seconds: float) -> _Probe:
 def _evaluation_speed(config: TrainConfig[Any], components: Components, probe_seconds: float) -> float:
     if config.env.eval_every_frames is None:
         return math.inf
-    environment = make_environment(for_evaluation(config.env))
+    environment = make_environment(evaluation_config(config.env))
     components.learner.q_values(components.loop.observations)  # compile before the clock starts
     steps, start = 0, time.perf_counter()
 

@@ -16,7 +16,7 @@ from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.common.text import format_count
 from bootdqn.config.train import TrainConfig
-from bootdqn.envs.factory import Environment, for_evaluation, make_environment, spec_of
+from bootdqn.envs.factory import Environment, evaluation_config, make_environment, spec_of
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, check_rule, vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import open_run
@@ -200,7 +200,7 @@ class Evaluator:
 
 @contextlib.contextmanager
 def _new_environment(config: TrainConfig[Any]) -> Iterator[Environment]:
-    environment = make_environment(for_evaluation(config.env))
+    environment = make_environment(evaluation_config(config.env))
     try:
         yield environment
     finally:

@@ -39,7 +39,7 @@ class DeepSeaStoppingRule:
     @property
     def done(self) -> bool:
         """Whether it is solved, and that ends the run, or the cap is reached."""
-        solved = self._config.stop_when_solved and self._solved.holds_both_ways
+        solved = self._config.stop_when_solved and self._solved.solved_by_both
         return solved or self._solved.episodes >= self._config.max_episodes
 
     @property
