@@ -67,10 +67,10 @@ def td_error_difference() -> Difference:
     return Difference(float(apart.max()), float(apart[same].max()), float(same.mean()), float(largest_q))
 
 
-def mean_return(folder: Path, seed: int, precision: str) -> float:
+def mean_return(directory: Path, seed: int, precision: str) -> float:
     """Train on CartPole and return the mean evaluation return after the first steps."""
     settings = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": TOTAL_STEPS, "precision": precision}
-    path = folder / f"{precision}-{seed}"
+    path = directory / f"{precision}-{seed}"
     run(from_flat(settings | {"seed": seed, "eval_every_steps": EVALUATE_EVERY, "eval_max_steps": 5000}), path)
     evaluations = RunDirectory(path).read_metrics("evaluation")
     return float(np.mean([record["mean_return"] for record in evaluations if record["step"] > COUNT_AFTER]))
@@ -91,9 +91,9 @@ def main() -> None:
         flush=True,
     )
     returns: dict[str, list[float]] = {precision: [] for precision in PRECISIONS}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for seed, precision in itertools.product(range(arguments.seeds), PRECISIONS):
-            returns[precision].append(mean_return(Path(folder), seed, precision))
+            returns[precision].append(mean_return(Path(directory), seed, precision))
             print(f"CartPole, seed {seed}, {precision}: {returns[precision][-1]:.1f}", flush=True)
     test = stats.ttest_ind(returns["bf16"], returns["fp32"], equal_var=False)
     low, high = test.confidence_interval(0.9)

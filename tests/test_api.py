@@ -20,7 +20,7 @@ SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def directory(tmp_path_factory):
     path = tmp_path_factory.mktemp("api") / "run"
     bootdqn.train(SETTINGS, path)
     return path
@@ -31,19 +31,19 @@ def test_importing_the_package_does_not_import_pytorch():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_training_gives_the_bytes_that_the_command_line_gives(folder, tmp_path):
+def test_training_gives_the_bytes_that_the_command_line_gives(directory, tmp_path):
     flags = "--size 3 --max-episodes 60 --num-heads 4 --seed 2 --quiet --run-dir"
     assert run_command_line(["train", "deep-sea", *flags.split(), str(tmp_path / "run")]) == 0
-    ours, theirs = RunDirectory(folder), RunDirectory(tmp_path / "run")
+    ours, theirs = RunDirectory(directory), RunDirectory(tmp_path / "run")
     for file in ("config", "metrics", "weights"):
         assert getattr(ours, file).read_bytes() == getattr(theirs, file).read_bytes()
 
 
-def test_settings_may_be_objects_and_numbers_of_numpy(folder):
+def test_settings_may_be_objects_and_numbers_of_numpy(directory):
     natural = {"size": np.int64(3), "max_episodes": np.uint16(60), "num_heads": np.int32(4), "seed": np.array(2)}
     natural |= {"discount": np.float64(0.99), "hidden_sizes": np.array([50, 50]), "double_q": np.True_}
     natural |= {"strategy": bootdqn.Evoi(reduce="sum")}
-    assert bootdqn.train({"environment": "deep-sea"} | natural, folder) == RunDirectory(folder).read_summary()
+    assert bootdqn.train({"environment": "deep-sea"} | natural, directory) == RunDirectory(directory).read_summary()
 
 
 def flat_of(settings):
@@ -89,19 +89,19 @@ def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(user_code
             bootdqn.train({"environment": "deep-sea", "strategy": wrong}, "nowhere")
 
 
-def test_a_finished_run_is_left_alone(folder):
-    before = RunDirectory(folder).metrics.stat().st_mtime_ns
-    assert bootdqn.train(SETTINGS, str(folder)) == RunDirectory(folder).read_summary()
-    assert RunDirectory(folder).metrics.stat().st_mtime_ns == before
+def test_a_finished_run_is_left_alone(directory):
+    before = RunDirectory(directory).metrics.stat().st_mtime_ns
+    assert bootdqn.train(SETTINGS, str(directory)) == RunDirectory(directory).read_summary()
+    assert RunDirectory(directory).metrics.stat().st_mtime_ns == before
 
 
-def test_loaded_q_values_are_those_of_the_networks_one_head_at_a_time(folder):
+def test_loaded_q_values_are_those_of_the_networks_one_head_at_a_time(directory):
     import safetensors.torch
 
-    trained = bootdqn.load_run(str(folder))
-    weights = safetensors.torch.load_file(RunDirectory(folder).weights)
-    assert trained.config == RunDirectory(folder).read_config()
-    assert trained.step == RunDirectory(folder).read_summary()["steps"]
+    trained = bootdqn.load_run(str(directory))
+    weights = safetensors.torch.load_file(RunDirectory(directory).weights)
+    assert trained.config == RunDirectory(directory).read_config()
+    assert trained.step == RunDirectory(directory).read_summary()["steps"]
     assert sum(value.numel() for value in weights.values()) == 4 * (9 * 50 + 50 + 50 * 50 + 50 + 50 * 2 + 2)
     q = trained.q_values(np.arange(9))
     assert q.shape == (9, 4, 2)
@@ -109,9 +109,9 @@ def test_loaded_q_values_are_those_of_the_networks_one_head_at_a_time(folder):
 
 
 @pytest.mark.parametrize("observations", [[-1], [9], 3, [0.0], [[0]]], ids=str)
-def test_q_values_are_of_observations_of_the_environment_only(folder, observations):
+def test_q_values_are_of_observations_of_the_environment_only(directory, observations):
     with pytest.raises(ValueError, match=r"observations must be int64 of shape \(B,\)"):
-        bootdqn.load_run(folder).q_values(observations)
+        bootdqn.load_run(directory).q_values(observations)
 
 
 def by_hand(weights):
@@ -128,9 +128,9 @@ def by_hand(weights):
     return torch.stack(heads, dim=1).numpy()
 
 
-def test_evaluation_is_the_vote_of_the_loaded_heads(folder):
-    trained = bootdqn.load_run(folder)
-    found = bootdqn.evaluate_run(folder, episodes=2)
+def test_evaluation_is_the_vote_of_the_loaded_heads(directory):
+    trained = bootdqn.load_run(directory)
+    found = bootdqn.evaluate_run(directory, episodes=2)
     env = DeepSea(size=3, mapping_seed=2)
     observation, _ = env.reset()
     total, over = 0.0, False
@@ -176,13 +176,13 @@ def test_a_folder_that_is_no_run_is_told_as_that_whatever_is_asked_of_it(tmp_pat
             function(tmp_path / "nowhere", weights=5)
 
 
-def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, folder, capsys):
+def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, directory, capsys):
     for function in (bootdqn.load_run, bootdqn.evaluate_run):
         for step in (61, -1, 0):
             with pytest.raises(UsageError, match=f"weights {step} of .*: no snapshot after .* there are 60, 120, 180$"):
                 function(with_snapshots, weights=step)
         with pytest.raises(UsageError, match="there are none: train with --snapshot-every"):
-            function(folder, weights=60)
+            function(directory, weights=60)
     assert run_command_line(["evaluate", str(with_snapshots), "--weights", "61"]) == 2
     assert "no such file, and no snapshot after that step; there are 60, 120, 180" in capsys.readouterr().err
 
@@ -200,15 +200,15 @@ def test_mistakes_say_what_to_write(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_to_play_is_a_mistake(folder):
+def test_nothing_to_play_is_a_mistake(directory):
     for name, nothing in (("episodes", 0), ("max_steps", 0), ("seed", -1)):
         with pytest.raises(ValueError, match=f"^{name} must"):
-            bootdqn.evaluate_run(folder, **{name: nothing})
+            bootdqn.evaluate_run(directory, **{name: nothing})
 
 
-def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(folder, user_code):
+def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(directory, user_code):
     with pytest.raises(UsageError, match=r"holds another configuration .*; choose another run directory$"):
-        bootdqn.train(SETTINGS | {"seed": 3}, folder)
+        bootdqn.train(SETTINGS | {"seed": 3}, directory)
     user_code.write("my_strategy", STRATEGY)
     user_code.load_strategy("my_strategy.Mine")
     bootdqn.train(SETTINGS | {"max_episodes": 1, "strategy": "mine"}, "run")
@@ -219,13 +219,13 @@ def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(folder,
         bootdqn.load_run("run")
 
 
-def test_how_the_heads_vote_is_called_vote_and_checked_before_anything_is_played(folder):
+def test_how_the_heads_vote_is_called_vote_and_checked_before_anything_is_played(directory):
     with pytest.raises(ValueError, match=r"^vote must be one of plurality, mean, .*; got 'majority'$"):
-        bootdqn.evaluate_run(folder, vote="majority")
+        bootdqn.evaluate_run(directory, vote="majority")
     seen = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bootdqn.training.evaluation.vote", lambda q, rule: seen.append(rule) or bootdqn.vote(q, rule))
-        bootdqn.evaluate_run(folder, episodes=1, vote="borda")
+        bootdqn.evaluate_run(directory, episodes=1, vote="borda")
     assert set(seen) == {"borda"}
 
 

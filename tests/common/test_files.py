@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and run folders that can be damaged."""
+"""Files that are whole or not there, and run directories that can be damaged."""
 
 import json
 import os
@@ -38,25 +38,25 @@ def test_two_writers_of_one_file_do_not_meet(tmp_path, monkeypatch):
 
 
 def test_a_half_written_last_line_is_passed_over(tmp_path):
-    folder = RunDirectory(tmp_path)
-    folder.metrics.write_text('{"kind": "episode", "n": 1}\n{"kind": "update"}\n{"kind": "epi')
-    assert list(folder.read_metrics("episode")) == [{"kind": "episode", "n": 1}]
-    assert len(list(folder.read_metrics())) == 2
+    directory = RunDirectory(tmp_path)
+    directory.metrics.write_text('{"kind": "episode", "n": 1}\n{"kind": "update"}\n{"kind": "epi')
+    assert list(directory.read_metrics("episode")) == [{"kind": "episode", "n": 1}]
+    assert len(list(directory.read_metrics())) == 2
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path):
-    folder = RunDirectory(tmp_path)
-    folder.metrics.write_text('{"kind": "episode"}\nrubbish\n{"kind": "episode"}\n')
+    directory = RunDirectory(tmp_path)
+    directory.metrics.write_text('{"kind": "episode"}\nrubbish\n{"kind": "episode"}\n')
     with pytest.raises(DamagedFileError, match="line 2"):
-        list(folder.read_metrics())
+        list(directory.read_metrics())
 
 
 @pytest.mark.parametrize("content", ["", "[1, 2]", "{", "\x00\x01", "[" * 100_000])
 def test_a_damaged_configuration_is_a_typed_error(tmp_path, content):
-    folder = RunDirectory(tmp_path)
-    folder.config.write_text(content)
+    directory = RunDirectory(tmp_path)
+    directory.config.write_text(content)
     with pytest.raises(DamagedFileError, match=r"config\.json"):
-        folder.read_config()
+        directory.read_config()
 
 
 def test_runs_are_found_at_any_depth(tmp_path):

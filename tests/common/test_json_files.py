@@ -68,42 +68,42 @@ def test_what_is_no_object_is_refused(content):
      ("recent_return", []), ("error", {})],
 )  # fmt: skip
 def test_an_entry_of_a_summary_has_its_type(tmp_path, name, value):
-    folder = RunDirectory(tmp_path)
-    folder.summary.write_text(json.dumps({"status": "finished", name: value}))
+    directory = RunDirectory(tmp_path)
+    directory.summary.write_text(json.dumps({"status": "finished", name: value}))
     with pytest.raises(DamagedFileError, match=rf"summary\.json: {name} is "):
-        folder.read_summary()
+        directory.read_summary()
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("hidden_sizes", [[1]]), ("env_options", {"a": 1}), ("strategy", [{}]), ("environment", [])]
 )
 def test_a_setting_is_a_value_or_a_list_of_values(tmp_path, name, value):
-    folder = RunDirectory(tmp_path)
-    folder.config.write_text(json.dumps({name: value}))
+    directory = RunDirectory(tmp_path)
+    directory.config.write_text(json.dumps({name: value}))
     with pytest.raises(DamagedFileError, match=rf"config\.json: {name} is .*, which no setting is"):
-        folder.read_config()
+        directory.read_config()
 
 
 def test_a_file_larger_than_its_kind_is_not_read(tmp_path):
-    folder = RunDirectory(tmp_path)
-    folder.config.write_text("{}")
-    os.truncate(folder.config, 2**36)
+    directory = RunDirectory(tmp_path)
+    directory.config.write_text("{}")
+    os.truncate(directory.config, 2**36)
     with pytest.raises(
         DamagedFileError, match=r"config\.json has 68,719,476,736 bytes, such a file has 262,144 at most"
     ):
-        folder.read_config()
+        directory.read_config()
 
 
 def test_a_file_without_an_end_of_line_is_not_read_whole(tmp_path):
-    folder = RunDirectory(tmp_path)
-    folder.metrics.write_text('{"kind": "episode"}\n')
-    os.truncate(folder.metrics, 2**36)
-    records = folder.read_metrics()
+    directory = RunDirectory(tmp_path)
+    directory.metrics.write_text('{"kind": "episode"}\n')
+    os.truncate(directory.metrics, 2**36)
+    records = directory.read_metrics()
     assert next(records) == {"kind": "episode"}
     with pytest.raises(DamagedFileError, match="a line has more than"):
         next(records)
     with pytest.raises(DamagedFileError, match="a line has more than"):
-        folder.last_metrics()
+        directory.last_metrics()
 
 
 KINDS = {
@@ -116,13 +116,13 @@ KINDS = {
 
 @pytest.mark.parametrize(("kind", "make"), KINDS.items(), ids=KINDS)
 def test_what_is_no_file_is_named_and_not_opened(tmp_path, kind, make):
-    folder = RunDirectory(tmp_path)
+    directory = RunDirectory(tmp_path)
     reads = {
-        folder.config: folder.read_config,
-        folder.summary: folder.read_summary,
-        folder.provenance: folder.read_provenance,
-        folder.metrics: lambda: list(folder.read_metrics()),
-        folder.timing: folder.last_timing,
+        directory.config: directory.read_config,
+        directory.summary: directory.read_summary,
+        directory.provenance: directory.read_provenance,
+        directory.metrics: lambda: list(directory.read_metrics()),
+        directory.timing: directory.last_timing,
     }
     for path, read in reads.items():
         make(path)

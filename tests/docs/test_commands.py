@@ -33,7 +33,7 @@ def commands_of(page):
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_the_commands_of_a_page_are_understood(page, user_code):
     environments = next(b for b in blocks(DOCS / "adding-an-environment.md") if b.file == "my_environments.py")
-    (user_code.folder / environments.file).write_text(environments.text)
+    (user_code.directory / environments.file).write_text(environments.text)
     assert commands_of(page)
     for command in commands_of(page):
         parsed = parse(command)

@@ -18,12 +18,12 @@ USER_CODE = {"my_strategy.py": "adding-a-strategy.md", "my_environments.py": "ad
 def test_every_answer_runs(user_code):
     for file, page in USER_CODE.items():
         text = next(block.text for block in blocks(ROOT / "docs" / page) if block.file == file)
-        (user_code.folder / file).write_text(text)
+        (user_code.directory / file).write_text(text)
     ran = run_page(PAGE, user_code)
     assert {"train", "resume", "evaluate", "inspect", "sweep", "report"} <= set(ran)
     for made in ("inspect.html", "play.mp4", "so-far.html", "runs/compare/report.html", "runs/paper/report.html"):
-        assert (user_code.folder / made).stat().st_size > 1000
-    assert list((user_code.folder / "runs/logged").rglob("events.out.tfevents*"))
+        assert (user_code.directory / made).stat().st_size > 1000
+    assert list((user_code.directory / "runs/logged").rglob("events.out.tfevents*"))
 
 
 def test_every_question_has_an_answer_and_a_block():

@@ -14,38 +14,38 @@ EXAMPLE = ROOT / "examples/own_strategy"
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     for file in EXAMPLE.iterdir():
         if file.is_file():
             shutil.copy(file, tmp_path)
     return tmp_path
 
 
-def test_the_commands_of_the_readme_run(folder):
-    (block,) = blocks(folder / "README.md")
+def test_the_commands_of_the_readme_run(directory):
+    (block,) = blocks(directory / "README.md")
     for command in commands(block):
-        said = run_as_console_script(command, folder)
+        said = run_as_console_script(command, directory)
     assert "report.html" in said
-    assert "hopeful" in (folder / "runs/compare/report.html").read_text()
-    assert (folder / "runs/inspect.html").exists()
+    assert "hopeful" in (directory / "runs/compare/report.html").read_text()
+    assert (directory / "runs/inspect.html").exists()
     origins = {}
-    for file in (folder / "runs/compare").rglob("config.json"):
+    for file in (directory / "runs/compare").rglob("config.json"):
         config = json.loads(file.read_text())
         origins.setdefault(config["strategy"], set()).add(config["strategy_from"])
     mine = {"my_strategy.Hopeful"}
     assert origins == {"greedy": {None}, "evoi:reduce=sum": {None}, "hopeful": mine, "hopeful:hope=1.0": mine}
 
 
-def test_without_hope_it_is_bootdqn_to_the_byte(folder, user_code):
+def test_without_hope_it_is_bootdqn_to_the_byte(directory, user_code):
     user_code.load_strategy("my_strategy.Hopeful")
     small = ["train", "deep-sea", "--size", "4", "--num-heads", "4", "--max-episodes", "40", "--quiet"]
     for strategy in ("greedy", "hopeful:hope=0"):
         assert run_command_line([*small, "--strategy", strategy, "--run-dir", strategy]) == 0
-    one, other = ((folder / name / "metrics.jsonl").read_bytes() for name in ("greedy", "hopeful:hope=0"))
+    one, other = ((directory / name / "metrics.jsonl").read_bytes() for name in ("greedy", "hopeful:hope=0"))
     assert one == other
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 def test_with_all_hope_an_action_is_worth_what_its_best_head_thinks(user_code):
     from hypothesis import given
 
@@ -61,9 +61,9 @@ def test_with_all_hope_an_action_is_worth_what_its_best_head_thinks(user_code):
     check()
 
 
-def test_hope_is_a_share(user_code, folder):
+def test_hope_is_a_share(user_code, directory):
     hopeful = user_code.load_strategy("my_strategy.Hopeful")
-    assert folder
+    assert directory
     for bad in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match="hope must be in"):
             hopeful(bad)

@@ -73,11 +73,11 @@ def assert_round(low, high, ticks):
     assert float(values[-1]) <= high < float(values[-1] + unit)
 
 
-def driven(folder, script):
-    """Return what `script` tells of the page in `folder`."""
-    page = folder / "driven.html"
-    page.write_text((folder / "page.html").read_text().replace("</body>", script + "</body>"))
-    dom = opened(page, folder / "profile")
+def driven(directory, script):
+    """Return what `script` tells of the page in `directory`."""
+    page = directory / "driven.html"
+    page.write_text((directory / "page.html").read_text().replace("</body>", script + "</body>"))
+    dom = opened(page, directory / "profile")
     return json.loads(html.unescape(re.search(r'data-told="(.*?)"', dom).group(1)))
 
 

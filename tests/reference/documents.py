@@ -47,14 +47,14 @@ def run_page(page, user_code):
     ran, shared = [], {"__name__": "__main__"}
     for block in blocks(page):
         if block.file:
-            (user_code.folder / block.file).write_text(block.text)
+            (user_code.directory / block.file).write_text(block.text)
         if block.language == "sh":
             for command in commands(block):
                 user_code.forget()
                 assert run_command_line(command) == 0, command
                 ran.append(command[0])
         elif block.language == "python":
-            sys.path.insert(0, str(user_code.folder))
+            sys.path.insert(0, str(user_code.directory))
             scope = {"__name__": block.file.removesuffix(".py")} if block.file else shared
             exec(compile(block.text, f"{page.name}: {block.file}", "exec"), scope)
             tests = [name for name in scope if name.startswith("test_")]
@@ -64,11 +64,11 @@ def run_page(page, user_code):
     return ran
 
 
-def run_as_console_script(arguments, folder):
-    """Run `bootdqn` in `folder` as the installed script does: the folder is not on Python's path."""
+def run_as_console_script(arguments, directory):
+    """Run `bootdqn` in `directory` as the installed script does: the directory is not on Python's path."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "bootdqn", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=250, check=False,
+        cwd=directory, capture_output=True, text=True, timeout=250, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

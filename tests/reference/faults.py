@@ -103,25 +103,25 @@ def train_by_command(settings, path, *more):
 
 def results(path):
     """Return all that a finished run found out."""
-    folder = RunDirectory(path)
-    assert folder.read_summary()["status"] == "finished"
-    kept = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.snapshots.glob("*"))}
-    return folder.read_summary()["state_sha256"], folder.metrics.read_text(), folder.weights.read_bytes(), kept
+    directory = RunDirectory(path)
+    assert directory.read_summary()["status"] == "finished"
+    kept = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(directory.snapshots.glob("*"))}
+    return directory.read_summary()["state_sha256"], directory.metrics.read_text(), directory.weights.read_bytes(), kept
 
 
 def assert_good_checkpoint(path, step):
-    """The newest checkpoint is that of `step`, whole and finite, and nobody is at work in the folder."""
-    folder = RunDirectory(path)
-    newest = max(folder.checkpoints.glob("step-*"))
+    """The newest checkpoint is that of `step`, whole and finite, and nobody is at work in the directory."""
+    directory = RunDirectory(path)
+    newest = max(directory.checkpoints.glob("step-*"))
     assert newest.name == f"step-{step:012d}"
-    loaded = Checkpoints(folder.checkpoints).load(pytest.fail)
+    loaded = Checkpoints(directory.checkpoints).load(pytest.fail)
     assert loaded.path == newest
     assert loaded.state.values["step"] == step
-    segments = [read_tensors(file) for file in (folder.checkpoints / "segments").iterdir()]
+    segments = [read_tensors(file) for file in (directory.checkpoints / "segments").iterdir()]
     for arrays in (*loaded.state.arrays.values(), *segments):
         assert all(np.isfinite(array).all() for array in arrays.values())
-    assert not list(folder.path.rglob("*.part"))
-    assert not folder.lock.exists()
+    assert not list(directory.path.rglob("*.part"))
+    assert not directory.lock.exists()
 
 
 def assert_failed(path, error, step):

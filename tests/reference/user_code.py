@@ -71,15 +71,15 @@ FULL_DISK_ELSEWHERE = f"""
 
 
 class UserCode:
-    """Modules in a folder, as a user writes them there."""
+    """Modules in a directory, as a user writes them there."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, directory):
+        self.directory = directory
         self._registry, self._path = set(gymnasium.registry), list(sys.path)
         self.forget()
 
     def write(self, module, text):
-        (self.folder / f"{module}.py").write_text(dedent(text))
+        (self.directory / f"{module}.py").write_text(dedent(text))
 
     def import_environments(self, module):
         user_code.import_environments(module)
@@ -88,12 +88,12 @@ class UserCode:
         return registry.load_strategy(origin)
 
     def forget(self):
-        """Make this process one that has imported nothing from the folder, and nothing by request."""
+        """Make this process one that has imported nothing from the directory, and nothing by request."""
         for known in (user_code._IMPORTED, registry._REGISTERED, registry._ORIGINS):
             known.clear()
         sys.path[:] = self._path
         for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", None)).startswith(str(self.folder)):
+            if str(getattr(module, "__file__", None)).startswith(str(self.directory)):
                 del sys.modules[name]
         for name in set(gymnasium.registry) - self._registry:
             del gymnasium.registry[name]

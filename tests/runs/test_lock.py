@@ -1,4 +1,4 @@
-"""The lock of a folder: who gets it, who is refused, and whose lock is an obstacle to nobody."""
+"""The lock of a directory: who gets it, who is refused, and whose lock is an obstacle to nobody."""
 
 import errno
 import json

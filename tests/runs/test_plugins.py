@@ -105,7 +105,7 @@ def test_a_strategy_that_raises_stops_the_run_and_is_named(user_code, tmp_path, 
     assert "my_strategy.py" in "".join(summary["traceback"])
 
 
-# Run folders
+# Run directories
 
 
 def test_a_stopped_run_goes_on_exactly_where_its_flag_is_repeated_and_not_otherwise(user_code, tmp_path, capsys):

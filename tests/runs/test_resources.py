@@ -18,7 +18,7 @@ WITHIN = {1: "8:cpu,cpuacct:/elsewhere\n5:memory:{}\n0::/other\n", 2: "0::{}\n"}
 
 
 class Machine:
-    """The files in which Linux tells about memory, below a folder."""
+    """The files in which Linux tells about memory, below a directory."""
 
     def __init__(self, root, version=2):
         self.root, self.version = root, version
@@ -36,10 +36,10 @@ class Machine:
 
     def limits(self, group, limit, usage, cache=0):
         limit_name, usage_name, cache_name = NAMES[self.version]
-        folder = f"{FOLDERS[self.version]}/{group}"
-        self.write(f"{folder}/{limit_name}", f"{limit}\n")
-        self.write(f"{folder}/{usage_name}", f"{usage * MEBIBYTE}\n")
-        self.write(f"{folder}/memory.stat", f"anon 7\nactive_file 9\n{cache_name} {cache * MEBIBYTE}\nslab 3\n")
+        directory = f"{FOLDERS[self.version]}/{group}"
+        self.write(f"{directory}/{limit_name}", f"{limit}\n")
+        self.write(f"{directory}/{usage_name}", f"{usage * MEBIBYTE}\n")
+        self.write(f"{directory}/memory.stat", f"anon 7\nactive_file 9\n{cache_name} {cache * MEBIBYTE}\nslab 3\n")
 
     def mebibytes(self):
         return available_memory(self.root) / MEBIBYTE

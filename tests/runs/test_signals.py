@@ -36,12 +36,12 @@ def test_a_signal_during_an_evaluation_abandons_it_and_it_is_made_on_resumption(
     with disturbed(monkeypatch, reset=ask_to_stop):
         outcome = train(EVALUATED, path)
     assert outcome.exit_code == 143
-    folder = RunDirectory(path)
-    assert folder.read_summary()["status"] == "interrupted"
-    assert [record["step"] for record in folder.read_metrics("evaluation")] == [64]
+    directory = RunDirectory(path)
+    assert directory.read_summary()["status"] == "interrupted"
+    assert [record["step"] for record in directory.read_metrics("evaluation")] == [64]
     assert_good_checkpoint(path, step=128)
     assert train(EVALUATED, path).exit_code == 0
-    assert [record["step"] for record in folder.read_metrics("evaluation")] == [64, 128, 192]
+    assert [record["step"] for record in directory.read_metrics("evaluation")] == [64, 128, 192]
     assert results(path) == unbroken(EVALUATED)
 
 

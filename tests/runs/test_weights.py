@@ -25,16 +25,16 @@ def finished(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(finished, tmp_path):
+def directory(finished, tmp_path):
     shutil.copytree(finished, tmp_path / "run")
     return RunDirectory(tmp_path / "run")
 
 
-def changed(folder, change, step="6"):
+def changed(directory, change, step="6"):
     """Write the weights again, as `change` makes them."""
-    arrays, _ = read_tensors_and_metadata(folder.weights)
-    folder.weights.unlink()
-    write_tensors(folder.weights, change({name: array.copy() for name, array in arrays.items()}), {"step": step})
+    arrays, _ = read_tensors_and_metadata(directory.weights)
+    directory.weights.unlink()
+    write_tensors(directory.weights, change({name: array.copy() for name, array in arrays.items()}), {"step": step})
 
 
 def with_first(function):
@@ -66,51 +66,51 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("change", "problem"), CHANGES.values(), ids=CHANGES)
-def test_weights_that_cannot_be_right_are_refused(folder, capsys, change, problem):
-    changed(folder, change)
+def test_weights_that_cannot_be_right_are_refused(directory, capsys, change, problem):
+    changed(directory, change)
     with pytest.raises(DamagedFileError, match=f"weights.safetensors .*{problem}"):
-        load_run(folder.path)
+        load_run(directory.path)
     for command in ("evaluate", "inspect"):
-        assert run_command_line([command, str(folder.path), "--weights", str(folder.weights)]) == 2
+        assert run_command_line([command, str(directory.path), "--weights", str(directory.weights)]) == 2
         captured = capsys.readouterr()
         assert captured.out == ""
-        assert captured.err.startswith(f"bootdqn: {folder.weights} ")
+        assert captured.err.startswith(f"bootdqn: {directory.weights} ")
 
 
 @pytest.mark.parametrize("step", ["-1", "9" * 30, "9" * 5000, "six"])
-def test_a_step_that_cannot_be_is_refused(folder, step):
-    changed(folder, lambda arrays: arrays, step)
+def test_a_step_that_cannot_be_is_refused(directory, step):
+    changed(directory, lambda arrays: arrays, step)
     with pytest.raises(DamagedFileError, match="does not hold the networks of this run"):
-        load_run(folder.path)
+        load_run(directory.path)
 
 
 @pytest.mark.parametrize("kind", ["a named pipe", "a symbolic link", "a directory"])
 @pytest.mark.parametrize("command", ["evaluate", "inspect"])
-def test_what_is_no_file_is_refused_and_not_waited_for(folder, tmp_path, capsys, kind, command):
-    moved = folder.weights.rename(tmp_path / "moved")
+def test_what_is_no_file_is_refused_and_not_waited_for(directory, tmp_path, capsys, kind, command):
+    moved = directory.weights.rename(tmp_path / "moved")
     {"a named pipe": os.mkfifo, "a symbolic link": lambda path: path.symlink_to(moved), "a directory": os.mkdir}[kind](
-        folder.weights
+        directory.weights
     )
-    assert run_command_line([command, str(folder.path)]) == 2
-    assert capsys.readouterr().err.startswith(f"bootdqn: {folder.weights} is {kind}, not a file")
+    assert run_command_line([command, str(directory.path)]) == 2
+    assert capsys.readouterr().err.startswith(f"bootdqn: {directory.weights} is {kind}, not a file")
 
 
-def test_a_file_that_the_user_names_may_be_a_link(folder, tmp_path, capsys):
+def test_a_file_that_the_user_names_may_be_a_link(directory, tmp_path, capsys):
     link = tmp_path / "best"
-    link.symlink_to(folder.weights)
-    assert run_command_line(["evaluate", str(folder.path), "--weights", str(link), "--episodes", "1"]) == 0
+    link.symlink_to(directory.weights)
+    assert run_command_line(["evaluate", str(directory.path), "--weights", str(link), "--episodes", "1"]) == 0
     assert "mean return" in capsys.readouterr().out
 
 
-def test_snapshots_behind_a_link_are_not_looked_at(folder, tmp_path, capsys):
-    folder.snapshots.rename(tmp_path / "moved")
-    folder.snapshots.symlink_to(tmp_path / "moved")
-    assert run_command_line(["evaluate", str(folder.path), "--weights", "5"]) == 2
-    assert f"{folder.snapshots} is a symbolic link, not a directory" in capsys.readouterr().err
+def test_snapshots_behind_a_link_are_not_looked_at(directory, tmp_path, capsys):
+    directory.snapshots.rename(tmp_path / "moved")
+    directory.snapshots.symlink_to(tmp_path / "moved")
+    assert run_command_line(["evaluate", str(directory.path), "--weights", "5"]) == 2
+    assert f"{directory.snapshots} is a symbolic link, not a directory" in capsys.readouterr().err
 
 
-def test_networks_too_large_to_say_anything_are_refused(folder, capsys):
-    changed(folder, lambda arrays: {name: np.full_like(array, 3e38) for name, array in arrays.items()})
+def test_networks_too_large_to_say_anything_are_refused(directory, capsys):
+    changed(directory, lambda arrays: {name: np.full_like(array, 3e38) for name, array in arrays.items()})
     for command in ("evaluate", "inspect"):
-        assert run_command_line([command, str(folder.path)]) == 1
+        assert run_command_line([command, str(directory.path)]) == 1
         assert "not finite" in capsys.readouterr().err

@@ -59,17 +59,17 @@ def held(user_code, alone):
     """Two runs that wait on the cluster, once each has a checkpoint, until they are released."""
     user_code.write("held", HELD_ELSEWHERE)
     user_code.load_strategy("held.Held")
-    return HeldRuns(user_code.folder, alone)
+    return HeldRuns(user_code.directory, alone)
 
 
 class HeldRuns:
-    def __init__(self, folder, alone):
-        self.folder, self.out, self._alone = folder, folder / "out", alone
+    def __init__(self, directory, alone):
+        self.directory, self.out, self._alone = directory, directory / "out", alone
         self.runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(HELD | {"seed": seed})) for seed in (0, 1)]
         self.directories = [RunDirectory(self.out / planned.name) for planned in self.runs]
 
     def release(self):
-        (self.folder / "released").touch()
+        (self.directory / "released").touch()
 
     def wait_for_checkpoints(self):
         wait_for(lambda: all(has_new_checkpoint(directory) for directory in self.directories))
@@ -77,7 +77,7 @@ class HeldRuns:
     def command(self, cluster):
         """Return the command that makes the same runs."""
         settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in HELD.items())
-        (self.folder / "held.toml").write_text(f"[base]\n{settings}\n[axes]\nseed = [0, 1]\n")
+        (self.directory / "held.toml").write_text(f"[base]\n{settings}\n[axes]\nseed = [0, 1]\n")
         sweep = [sys.executable, "-m", "bootdqn", "sweep", "held.toml", "--strategy-from", "held.Held"]
         return [*sweep, "--out", "out", "--ray", cluster.address, "--checkpoint-every-steps", "200"]
 
@@ -94,7 +94,7 @@ class HeldRuns:
     def assert_as_alone(self):
         for planned, directory in zip(self.runs, self.directories, strict=True):
             if planned.name not in self._alone:
-                path = self.folder / "alone" / planned.name
+                path = self.directory / "alone" / planned.name
                 digest = run(planned.config, path).summary["state_sha256"]
                 self._alone[planned.name] = digest, RunDirectory(path).metrics.read_bytes()
             digest, metrics = self._alone[planned.name]

@@ -105,7 +105,7 @@ def test_a_head_without_cpus_does_not_hide_that_no_node_can_train_a_run():
 def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, user_code):
     token = tmp_path / "token"
     token.touch()
-    settings = RunSettings(tmp_path, Plugins(("my_strategy.Mine",), directory=user_code.folder), None)
+    settings = RunSettings(tmp_path, Plugins(("my_strategy.Mine",), directory=user_code.directory), None)
     missing = "--strategy-from my_strategy.Mine: no module 'my_strategy' is installed"
     assert node_problem(settings, token).startswith(missing)
     assert "install the module on every node" in node_problem(settings, token)

@@ -59,19 +59,19 @@ class Victim:
     def __init__(self, stopped, path, rng, marker):
         shutil.copytree(stopped, path)
         self.path, self.rng, self.marker = path, rng, marker
-        (self.folder,) = (path / "checkpoints").glob("step-*")
-        self.manifest = json.loads((self.folder / "manifest.json").read_bytes())
+        (self.directory,) = (path / "checkpoints").glob("step-*")
+        self.manifest = json.loads((self.directory / "manifest.json").read_bytes())
 
     def any_file(self):
-        return self.rng.choice([*self.folder.iterdir(), *self._segments()])
+        return self.rng.choice([*self.directory.iterdir(), *self._segments()])
 
     def tensors(self):
-        return self.rng.choice([*self.folder.glob("*.safetensors"), *self._segments()])
+        return self.rng.choice([*self.directory.glob("*.safetensors"), *self._segments()])
 
     def sign(self):
         """Write a manifest that has every digest right."""
         for name in list(self.manifest["files"]):
-            self.manifest["files"][name] = _digest((self.folder / name).read_bytes())
+            self.manifest["files"][name] = _digest((self.directory / name).read_bytes())
         for entry in self.manifest["segments"]:
             file = self.segment(entry["sha256"])
             entry.update(_digest(file.read_bytes()))
@@ -84,13 +84,13 @@ class Victim:
         self.write_manifest(json.dumps(self.manifest | {"checksum": checksum}).encode())
 
     def write_manifest(self, content):
-        (self.folder / "manifest.json").write_bytes(content)
+        (self.directory / "manifest.json").write_bytes(content)
 
     def _segments(self):
         return [self.segment(entry["sha256"]) for entry in self.manifest["segments"]]
 
     def segment(self, sha256):
-        return self.folder.parent / f"segments/{sha256}.safetensors"
+        return self.directory.parent / f"segments/{sha256}.safetensors"
 
 
 def _digest(content):
@@ -134,7 +134,7 @@ def pickle_under_our_name(victim):
 
 def signed_pickle_under_our_name(victim):
     bomb = pickle.dumps(Bomb(victim.marker), protocol=victim.rng.randrange(6))
-    file = victim.rng.choice([victim.tensors(), victim.folder / "state.json"])
+    file = victim.rng.choice([victim.tensors(), victim.directory / "state.json"])
     file.write_bytes(bomb)
     victim.sign()
 
@@ -184,8 +184,8 @@ def deep_json(victim):
     opening, closing = victim.rng.choice([("[", "]"), ('{"a":', "}")])
     deep = opening * depth + "1" + closing * depth
     if victim.rng.random() < 0.5:
-        text = (victim.folder / "state.json").read_text()
-        (victim.folder / "state.json").write_text(
+        text = (victim.directory / "state.json").read_text()
+        (victim.directory / "state.json").write_text(
             victim.rng.choice(
                 [text[:-1] + f', "deep": {deep}}}', text.replace('"clock": {', f'"clock": {{"a": {deep},'), deep]
             )
@@ -226,9 +226,9 @@ def wrong_arrays(victim):
 
 
 def wrong_state(victim):
-    state = json.loads((victim.folder / "state.json").read_bytes())
+    state = json.loads((victim.directory / "state.json").read_bytes())
     _spoil(state, victim.rng)
-    (victim.folder / "state.json").write_text(json.dumps(state))
+    (victim.directory / "state.json").write_text(json.dumps(state))
     victim.sign()
 
 
@@ -242,7 +242,7 @@ def numbers_beyond_the_arrays(victim):
     """Numbers that compiled code would follow out of its arrays; DeepSea only."""
     rng = victim.rng
     segment = victim.segment(rng.choice(victim.manifest["segments"])["sha256"])
-    loop, replay = victim.folder / "loop.safetensors", victim.folder / "replay.safetensors"
+    loop, replay = victim.directory / "loop.safetensors", victim.directory / "replay.safetensors"
     file, name = rng.choice([
         (segment, "action"), (segment, "observation"), (loop, "heads"), (loop, "observations"), (replay, "newest"),
         (replay, "reached"), (replay, "sampleable"),

@@ -97,10 +97,10 @@ def train_unbroken(settings, path, *around):
 
 def results(path):
     """Return the digests of all that a finished run found out."""
-    folder = RunDirectory(path)
-    summary = folder.read_summary()
+    directory = RunDirectory(path)
+    summary = directory.read_summary()
     assert summary["status"] == "finished"
-    files = [folder.metrics, folder.weights, *sorted(folder.snapshots.glob("*"))]
+    files = [directory.metrics, directory.weights, *sorted(directory.snapshots.glob("*"))]
     return {"state": summary["state_sha256"]} | {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files
     }

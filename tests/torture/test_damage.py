@@ -25,7 +25,7 @@ def stopped(tmp_path_factory):
     path = tmp_path_factory.mktemp("damage") / "stopped"
     saving = {"checkpoint_every_steps": 150}
     assert train(SETTINGS, path, SMALL_SEGMENTS, stopping_at(345), saving=saving).exit_code == 143
-    found = sorted(folder.name for folder in RunDirectory(path).checkpoints.glob("step-*"))
+    found = sorted(directory.name for directory in RunDirectory(path).checkpoints.glob("step-*"))
     assert found == [OLDER, NEWER]
     return path
 
@@ -37,15 +37,15 @@ def expected(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def users(stopped):
-    """The checkpoints that each file belongs to, by its name below the folder of checkpoints."""
+    """The checkpoints that each file belongs to, by its name below the directory of checkpoints."""
     checkpoints = RunDirectory(stopped).checkpoints
     files = sorted(str(path.relative_to(checkpoints)) for path in checkpoints.rglob("*") if path.is_file())
     manifests = {name: (checkpoints / name / "manifest.json").read_text() for name in (OLDER, NEWER)}
 
     def owners(file):
-        folder, name = file.split("/")
+        directory, name = file.split("/")
         digest = name.removesuffix(".safetensors")
-        return (folder,) if folder in manifests else tuple(own for own in manifests if digest in manifests[own])
+        return (directory,) if directory in manifests else tuple(own for own in manifests if digest in manifests[own])
 
     by_file = {file: owners(file) for file in files}
     assert set(by_file.values()) == {(OLDER,), (NEWER,), (OLDER, NEWER)}
@@ -66,7 +66,7 @@ def append(content, rng):
 
 
 def load(path):
-    """Return the checkpoint that is found whole in a run's folder, and what was said about the others."""
+    """Return the checkpoint that is found whole in a run's directory, and what was said about the others."""
     lines = []
     return Checkpoints(RunDirectory(path).checkpoints).load(lines.append), lines
 

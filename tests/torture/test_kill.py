@@ -30,14 +30,14 @@ FEWEST_WHILE_WRITING = 0.3
 def newest_step(path):
     """Return the step of the newest checkpoint that is complete, or -1."""
     checkpoints = RunDirectory(path).checkpoints
-    return max((int(folder.name.removeprefix("step-")) for folder in checkpoints.glob("step-*")), default=-1)
+    return max((int(directory.name.removeprefix("step-")) for directory in checkpoints.glob("step-*")), default=-1)
 
 
 def is_writing(path):
     """Return whether a checkpoint, or a segment for one, is half written."""
-    folder = RunDirectory(path).checkpoints
+    directory = RunDirectory(path).checkpoints
     with contextlib.suppress(FileNotFoundError):  # a run at its end removes them
-        return any(path.suffix == ".part" for place in (folder, folder / "segments") for path in place.iterdir())
+        return any(path.suffix == ".part" for place in (directory, directory / "segments") for path in place.iterdir())
     return False
 
 

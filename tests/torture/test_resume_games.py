@@ -30,14 +30,14 @@ def different_when_stopped(settings, path, count):
     stops = stops_within_episodes(settings, path / "unbroken/metrics.jsonl", count, random.Random(str(settings)))
     different = []
     for stop in stops:
-        folder = path / f"stopped-{stop}"
-        stopped = train(settings, folder, SMALL_SEGMENTS, stopping_at(stop))
+        directory = path / f"stopped-{stop}"
+        stopped = train(settings, directory, SMALL_SEGMENTS, stopping_at(stop))
         assert (stopped.exit_code, stopped.error, stopped.warned) == (143, None, [])
-        resumed = train(settings, folder, SMALL_SEGMENTS)
+        resumed = train(settings, directory, SMALL_SEGMENTS)
         assert (resumed.exit_code, resumed.error, resumed.warned) == (0, None, [])
         assert resumed.resumed_from == stop
-        assert RunDirectory(folder).read_summary()["status"] == "finished"
-        if results(folder) != expected:
+        assert RunDirectory(directory).read_summary()["status"] == "finished"
+        if results(directory) != expected:
             different.append(stop)
     print(f"{count - len(different)} of {count} stopped runs equal the unbroken one; stops: {stops}")
     return different

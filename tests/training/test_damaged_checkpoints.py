@@ -17,21 +17,23 @@ def flip_a_bit(file):
 
 
 DAMAGES = {
-    "a bit of the networks": lambda folder: flip_a_bit(folder / "learner.safetensors"),
-    "half of the state": lambda folder: (folder / "state.json").write_bytes((folder / "state.json").read_bytes()[:99]),
-    "an empty manifest": lambda folder: (folder / "manifest.json").write_bytes(b""),
-    "a bit of the manifest": lambda folder: flip_a_bit(folder / "manifest.json"),
-    "a file that is gone": lambda folder: (folder / "replay.safetensors").unlink(),
-    "everything": lambda folder: [file.unlink() for file in folder.iterdir()],
+    "a bit of the networks": lambda directory: flip_a_bit(directory / "learner.safetensors"),
+    "half of the state": lambda directory: (directory / "state.json").write_bytes(
+        (directory / "state.json").read_bytes()[:99]
+    ),
+    "an empty manifest": lambda directory: (directory / "manifest.json").write_bytes(b""),
+    "a bit of the manifest": lambda directory: flip_a_bit(directory / "manifest.json"),
+    "a file that is gone": lambda directory: (directory / "replay.safetensors").unlink(),
+    "everything": lambda directory: [file.unlink() for file in directory.iterdir()],
 }
 
 
 def damage(path, damage_of, count):
     """Damage the newest checkpoints and return their names."""
     newest = sorted(RunDirectory(path).checkpoints.glob("step-*"), reverse=True)[:count]
-    for folder in newest:
-        damage_of(folder)
-    return [folder.name for folder in newest]
+    for directory in newest:
+        damage_of(directory)
+    return [directory.name for directory in newest]
 
 
 @pytest.mark.parametrize("damage_of", DAMAGES.values(), ids=DAMAGES)

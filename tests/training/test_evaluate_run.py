@@ -1,4 +1,4 @@
-"""Runs evaluated from their folders."""
+"""Runs evaluated from their directories."""
 
 import json
 

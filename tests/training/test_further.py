@@ -38,7 +38,7 @@ def config(**settings):
 
 
 def held(path):
-    """Return every file of a folder with its content."""
+    """Return every file of a directory with its content."""
     return {file: file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 

@@ -28,12 +28,12 @@ def recorded_and_done(path, **settings):
 
 
 def test_the_error_in_an_update_record_is_the_mean_over_transitions_and_updates(tmp_path):
-    folder, rounds = recorded_and_done(tmp_path / "run")
+    directory, rounds = recorded_and_done(tmp_path / "run")
     errors = [update.td_error for result in rounds for update in result.updates]
     ends = [10, 11, 22, 33]
     expected = [np.concatenate(errors[start:end]).mean() for start, end in itertools.pairwise([0, *ends])]
-    assert [record["updates"] for record in folder.read_metrics("update")] == ends
-    assert [record["td_error"] for record in folder.read_metrics("update")] == pytest.approx(expected)
+    assert [record["updates"] for record in directory.read_metrics("update")] == ends
+    assert [record["td_error"] for record in directory.read_metrics("update")] == pytest.approx(expected)
 
 
 def test_records_are_dense_at_first_and_regular_from_the_first_interval_on():
@@ -50,10 +50,10 @@ def test_records_are_dense_at_first_and_regular_from_the_first_interval_on():
 @pytest.mark.parametrize("strategy", ["greedy", "ucb", "evoi:reduce=sum"])
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_an_update_record_says_how_the_agent_acted_since_the_last(tmp_path, strategy, num_envs):
-    folder, rounds = recorded_and_done(tmp_path / "run", strategy=strategy, num_envs=num_envs)
+    directory, rounds = recorded_and_done(tmp_path / "run", strategy=strategy, num_envs=num_envs)
     steps = [(result.step, *step) for result in rounds for step in zip(*result.acting, strict=True)]
     begin, overruled = 0, []
-    acted = [record for record in folder.read_metrics("update") if record["overruled"] is not None]
+    acted = [record for record in directory.read_metrics("update") if record["overruled"] is not None]
     for record in acted:
         since = [(q.tolist(), head, action) for at, q, head, action in steps if begin < at <= record["step"]]
         own = [reference.argmax(q[head]) for q, head, _ in since]
@@ -109,9 +109,9 @@ def test_what_is_too_large_to_tell_is_null_and_no_mistake(recwarn):
 
 @pytest.mark.parametrize(("num_envs", "log_every"), [(3, 1), (4, 2), (3, 2)])
 def test_of_several_records_of_one_round_the_first_tells_how_it_acted(tmp_path, num_envs, log_every):
-    folder, _ = recorded_and_done(tmp_path / "run", num_envs=num_envs, log_every=log_every)
+    directory, _ = recorded_and_done(tmp_path / "run", num_envs=num_envs, log_every=log_every)
     told = {}
-    for record in folder.read_metrics("update"):
+    for record in directory.read_metrics("update"):
         told.setdefault(record["step"], []).append([record[name] for name in ("overruled", "evoi", "disagreement")])
     assert max(map(len, told.values())) > 1
     for first, *others in told.values():
@@ -126,8 +126,8 @@ def test_with_one_action_there_is_nothing_to_try():
 
 
 def test_a_bonus_is_recorded_beside_the_return_and_not_in_it(tmp_path):
-    folder, rounds = recorded_and_done(tmp_path / "run", info_bonus=300.0, info_temperature=0.01)
-    records = list(folder.read_metrics("episode"))
+    directory, rounds = recorded_and_done(tmp_path / "run", info_bonus=300.0, info_temperature=0.01)
+    records = list(directory.read_metrics("episode"))
     true_returns = [episode.info["denoised_return"] for result in rounds for episode in result.finished]
     assert [record["return"] for record in records] == pytest.approx(true_returns)
     assert max(record["bonus"] for record in records) > 0.1

@@ -1,4 +1,4 @@
-"""Resuming a run by its folder alone."""
+"""Resuming a run by its directory alone."""
 
 import json
 
@@ -51,13 +51,13 @@ def test_resuming_a_finished_run_changes_nothing(path, capsys):
 
 def test_a_folder_that_is_no_run_cannot_be_resumed_and_is_left_alone(tmp_path, capsys):
     (tmp_path / "thesis.tex").write_text("years of work")
-    for folder, told in (
+    for directory, told in (
         ("", "is not a run directory"),
         ("thesis.tex", "is not a run directory"),
         ("nowhere", "does not exist"),
     ):
-        assert run_command_line(["resume", str(tmp_path / folder)]) == 2
-        assert f"{tmp_path / folder} {told}" in capsys.readouterr().err
+        assert run_command_line(["resume", str(tmp_path / directory)]) == 2
+        assert f"{tmp_path / directory} {told}" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -71,7 +71,7 @@ def test_a_run_that_another_process_trains_cannot_be_resumed(path, monkeypatch, 
 
 
 class Takeover:
-    """Another process takes the folder of a run over, once, and sees what is in it then."""
+    """Another process takes the directory of a run over, once, and sees what is in it then."""
 
     def __init__(self, path):
         self.path, self.found = path, None

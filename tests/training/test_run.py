@@ -1,4 +1,4 @@
-"""One run folder: what is in it, whose it is, and what a stop leaves behind."""
+"""One run directory: what is in it, whose it is, and what a stop leaves behind."""
 
 import fcntl
 import json
@@ -51,8 +51,8 @@ def config(**settings):
 def test_a_finished_folder_holds_the_whole_story(tmp_path):
     shown = []
     outcome = run(config(), tmp_path / "run", RunCallbacks(shown.append))
-    folder = RunDirectory(tmp_path / "run")
-    assert sorted(path.name for path in folder.path.iterdir()) == [
+    directory = RunDirectory(tmp_path / "run")
+    assert sorted(path.name for path in directory.path.iterdir()) == [
         "config.json",
         "metrics.jsonl",
         "provenance.json",
@@ -60,21 +60,21 @@ def test_a_finished_folder_holds_the_whole_story(tmp_path):
         "timing.jsonl",
         "weights.safetensors",
     ]
-    assert folder.read_config() == to_flat(resolve(config()))
-    episodes = list(folder.read_metrics("episode"))
+    assert directory.read_config() == to_flat(resolve(config()))
+    episodes = list(directory.read_metrics("episode"))
     assert [record["episode"] for record in episodes] == list(range(1, 41))
     assert [record["step"] for record in episodes] == list(range(4, 161, 4))
-    summary = folder.read_summary()
+    summary = directory.read_summary()
     assert summary == outcome.summary
     assert outcome.exit_code == 0
     assert (summary["status"], summary["steps"], summary["episodes"]) == ("finished", 160, 40)
     assert summary["good_episodes"] == sum(not record["bad"] for record in episodes)
     assert summary["bad_episodes"] == sum(record["bad"] for record in episodes)
-    updates = list(folder.read_metrics("update"))
+    updates = list(directory.read_metrics("update"))
     assert [record["updates"] for record in updates] == [10, 20, 30]
     assert summary["updates"] == 33
     assert all(record["loss"] >= 0 and record["td_error"] >= 0 for record in updates)
-    provenance = json.loads(folder.provenance.read_text())
+    provenance = json.loads(directory.provenance.read_text())
     assert provenance["packages"]["torch"]
     assert provenance["threads"] == 1
 
@@ -245,14 +245,14 @@ def test_an_empty_folder_is_taken(tmp_path):
 def test_a_run_that_was_begun_and_has_no_checkpoint_is_begun_again_only_when_asked(tmp_path):
     run(config(), tmp_path / "whole")
     run(config(), tmp_path / "begun")
-    folder = RunDirectory(tmp_path / "begun")
-    folder.summary.unlink()
-    folder.metrics.write_text('{"kind": "episode"}\n{"half')
+    directory = RunDirectory(tmp_path / "begun")
+    directory.summary.unlink()
+    directory.metrics.write_text('{"kind": "episode"}\n{"half')
     with pytest.raises(UsageError, match="--restart starts the run again"):
-        run(config(), folder.path)
-    run(config(), folder.path, restart=True)
-    assert folder.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
-    assert folder.read_summary()["state_sha256"] == RunDirectory(tmp_path / "whole").read_summary()["state_sha256"]
+        run(config(), directory.path)
+    run(config(), directory.path, restart=True)
+    assert directory.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
+    assert directory.read_summary()["state_sha256"] == RunDirectory(tmp_path / "whole").read_summary()["state_sha256"]
 
 
 def test_a_folder_that_another_process_trains_in_is_refused(tmp_path):
@@ -364,10 +364,10 @@ def started(tmp_path):
 
 
 def assert_interrupted(path):
-    folder = RunDirectory(path)
-    assert folder.read_summary()["status"] == "interrupted"
-    assert folder.read_summary()["episodes"] == len(list(folder.read_metrics("episode")))
-    assert not folder.lock.exists()
+    directory = RunDirectory(path)
+    assert directory.read_summary()["status"] == "interrupted"
+    assert directory.read_summary()["episodes"] == len(list(directory.read_metrics("episode")))
+    assert not directory.lock.exists()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])

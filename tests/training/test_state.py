@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture
 def killed(tmp_path, monkeypatch):
-    """The folder of a run that was killed after 100 steps."""
+    """The directory of a run that was killed after 100 steps."""
 
     def kill(components):
         if components.loop.step == 100:

@@ -35,18 +35,18 @@ def killed_while_tidying_up():
 @pytest.fixture(scope="module", params=[False, True], ids=["removed", "kept"])
 def killed(request, tmp_path_factory):
     """A run, and whether its last checkpoint was to be kept; what was half-written lies there, too."""
-    path = tmp_path_factory.mktemp("left-overs") / "seed-0"
+    path = tmp_path_factory.mktemp("leftovers") / "seed-0"
     saving = {"checkpoint_every_steps": 15, "keep_checkpoint": request.param}
-    leg, folder = end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)), RunDirectory(path)
+    leg, directory = end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)), RunDirectory(path)
     assert (leg.exit_code, leg.error, leg.warned) == (None, None, []), "it was killed, and nothing else"
     assert leg.info, "it got as far as that"
-    assert folder.read_summary()["status"] == "finished"
+    assert directory.read_summary()["status"] == "finished"
     assert {entry.name for entry in path.iterdir()} == FILES | {"checkpoints", "lock.json"}
-    assert len(list(folder.checkpoints.glob("step-*"))) == 2
+    assert len(list(directory.checkpoints.glob("step-*"))) == 2
     for name in (".summary.json.0123abcd.part", ".weights.safetensors.part", f".now.{'0' * 32}.part"):
         (path / name).write_text("half")
-    (folder.snapshots / ".step-000000000060.safetensors.part").write_text("half")
-    (folder.checkpoints / f".{'0' * 32}.part").mkdir()
+    (directory.snapshots / ".step-000000000060.safetensors.part").write_text("half")
+    (directory.checkpoints / f".{'0' * 32}.part").mkdir()
     return path, request.param
 
 
@@ -57,55 +57,55 @@ def copy(killed, tmp_path):
     return RunDirectory(tmp_path / "runs/seed-0"), kept
 
 
-def sweep(folder):
+def sweep(directory):
     lines = [
         f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}" for name, value in SETTINGS.items()
     ]
-    file = folder.path.parents[1] / "mine.toml"
+    file = directory.path.parents[1] / "mine.toml"
     file.write_text("\n".join(["[base]", *lines, "[axes]", "seed = [0]"]))
-    return run_command_line(["sweep", str(file), "--out", str(folder.path.parent)])
+    return run_command_line(["sweep", str(file), "--out", str(directory.path.parent)])
 
 
 COMMANDS = {
-    "resume": lambda folder: run_command_line(["resume", str(folder.path)]),
-    "evaluate": lambda folder: run_command_line(["evaluate", str(folder.path), "--episodes", "1"]),
-    "inspect": lambda folder: run_command_line(
-        ["inspect", str(folder.path), "--out", str(folder.path.parent / "p.html")]
+    "resume": lambda directory: run_command_line(["resume", str(directory.path)]),
+    "evaluate": lambda directory: run_command_line(["evaluate", str(directory.path), "--episodes", "1"]),
+    "inspect": lambda directory: run_command_line(
+        ["inspect", str(directory.path), "--out", str(directory.path.parent / "p.html")]
     ),
-    "load_run": lambda folder: 0 if load_run(folder.path) else 1,
+    "load_run": lambda directory: 0 if load_run(directory.path) else 1,
     "sweep": sweep,
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_the_next_command_removes_what_is_left(copy, command):
-    folder, kept = copy
-    before = {name: digest for name, digest in results(folder.path).items() if not name.endswith(".part")}
-    assert command(folder) == 0
-    assert {entry.name for entry in folder.path.iterdir()} == FILES | ({"checkpoints"} if kept else set())
-    assert not list(folder.path.rglob("*.part"))
-    assert results(folder.path) == before
+    directory, kept = copy
+    before = {name: digest for name, digest in results(directory.path).items() if not name.endswith(".part")}
+    assert command(directory) == 0
+    assert {entry.name for entry in directory.path.iterdir()} == FILES | ({"checkpoints"} if kept else set())
+    assert not list(directory.path.rglob("*.part"))
+    assert results(directory.path) == before
     if kept:
-        assert [entry.name for entry in folder.checkpoints.glob("step-*")] == ["step-000000000060"]
-        assert run_command_line(["resume", str(folder.path), "--budget", "30"]) == 0
+        assert [entry.name for entry in directory.checkpoints.glob("step-*")] == ["step-000000000060"]
+        assert run_command_line(["resume", str(directory.path), "--budget", "30"]) == 0
 
 
 def test_a_process_at_work_is_left_alone(copy):
-    folder, _ = copy
-    folder.lock.unlink()
-    before = sorted(folder.path.rglob("*"))
-    with locked(folder.lock):
-        assert COMMANDS["evaluate"](folder) == 0
-        assert sorted(entry for entry in folder.path.rglob("*") if entry != folder.lock) == before
+    directory, _ = copy
+    directory.lock.unlink()
+    before = sorted(directory.path.rglob("*"))
+    with locked(directory.lock):
+        assert COMMANDS["evaluate"](directory) == 0
+        assert sorted(entry for entry in directory.path.rglob("*") if entry != directory.lock) == before
 
 
 def test_checkpoints_stay_where_nobody_knows_whether_they_were_to_be_kept(copy):
-    folder, _ = copy
-    folder.provenance.unlink()
-    before = sorted(folder.checkpoints.rglob("*"))
-    assert COMMANDS["evaluate"](folder) == 0
-    assert sorted(folder.checkpoints.rglob("*")) == before
-    assert not folder.lock.exists()
+    directory, _ = copy
+    directory.provenance.unlink()
+    before = sorted(directory.checkpoints.rglob("*"))
+    assert COMMANDS["evaluate"](directory) == 0
+    assert sorted(directory.checkpoints.rglob("*")) == before
+    assert not directory.lock.exists()
 
 
 def test_what_was_half_written_is_gone_when_a_killed_run_goes_on(tmp_path):
