@@ -1,1 +1,1 @@
-"""How an ensemble of Q-heads chooses: pure maths on Q-values of shape (..., K, A), and the strategies built on it."""
+"""Exploration by an ensemble: pure functions of Q-values (..., K, A), and the strategies built on them."""
