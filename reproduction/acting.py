@@ -22,7 +22,7 @@ DIGITS = 4
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of a run."""
+    """The numbers of a run that are committed."""
 
     strategy: str
     seed: int

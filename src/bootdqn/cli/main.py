@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
@@ -112,7 +113,7 @@ COMMANDS: dict[str, Any] = {
         synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
     ),
 }
-SUMMARIES = {"train": "Train one agent in one run directory."}
+SUMMARIES = {"train": "Train one agent in one run directory"}
 
 
 def main() -> NoReturn:
@@ -216,7 +217,7 @@ def _import_user_code(given: dict[str, Any]) -> tuple[str, ...]:
 
 def _overview(path: list[str], commands: dict[str, Any]) -> str:
     def summary(word: str, node: Any) -> str:
-        return SUMMARIES[word] if isinstance(node, dict) else str(node.description.partition(". ")[0])
+        return SUMMARIES[word] if isinstance(node, dict) else re.split(r"[.;:](\s|$)", node.description)[0]
 
     width = max(map(len, commands))
     listed = "\n".join(f"  {word:<{width}}  {summary(word, node)}" for word, node in commands.items())

@@ -17,7 +17,7 @@ _LATEX: dict[str, str | int | None] = {
     "ε": r"$\varepsilon$",
     "\n": " ",
 }
-"""What LaTeX would read as an order, or has no letter for; a bracket is one at the beginning of a row."""
+"""Characters that LaTeX treats as commands or lacks; a bracket is a command at the beginning of a row."""
 
 
 @dataclass(frozen=True)

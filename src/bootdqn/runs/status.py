@@ -18,7 +18,7 @@ _BUDGETS = {"deep-sea": ("max_episodes", "episode"), "atari": ("total_frames", "
 
 
 class RunState(Enum):
-    """What a run directory holds, for the run that is to be trained in it."""
+    """States of a run directory, for the run that is to be trained in it."""
 
     EMPTY = "nothing, or a run that has not taken a step"
     INCOMPLETE = "this run, under way or stopped, or finished with a smaller budget"
