@@ -173,9 +173,10 @@ def _plot_rows(axes: Axes, groups: pd.DataFrame, styles: dict[Variant, VariantSt
 
 
 def _plot_row(axes: Axes, cell: Any, row: int, colour: str) -> None:
-    for number, (episodes, solved) in enumerate(zip(cell.episodes, cell.is_solved, strict=True)):
-        at = row + 0.5 * ((number + 0.5) / cell.seeds - 0.5)
-        axes.scatter(episodes, at, color=colour, s=20, marker="o" if solved else "x", alpha=0.75, zorder=3)
+    at = row + 0.5 * ((np.arange(cell.seeds) + 0.5) / cell.seeds - 0.5)
+    episodes, solved = np.array(cell.episodes, float), np.array(cell.is_solved)
+    for marker, shown in (("o", solved), ("x", ~solved)):
+        axes.scatter(episodes[shown], at[shown], color=colour, s=20, marker=marker, alpha=0.75, zorder=3)
     low, high = shaded(cell)
     axes.plot([low, high], [row, row], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt")
     axes.plot([cell.mean_episodes] * 2, [row - 0.32, row + 0.32], color=colour, linewidth=2.2, zorder=4)

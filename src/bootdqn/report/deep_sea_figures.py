@@ -222,7 +222,8 @@ def _mark_lower_bound(axes: Axes, cell: Any, x: float, colour: str) -> None:
 
 
 def _seeds(axes: Axes, cell: Any, x: float, spread: float, colour: str, *, only_solved: bool = False) -> None:
-    for number, (episodes, solved) in enumerate(zip(cell.episodes, cell.is_solved, strict=True)):
-        at = x + spread * (number - (cell.seeds - 1) / 2)
-        if solved or not only_solved:
-            axes.scatter(at, episodes, color=colour, s=34, marker="o" if solved else "x", alpha=0.8, zorder=5)
+    at = x + spread * (np.arange(cell.seeds) - (cell.seeds - 1) / 2)
+    episodes, solved = np.array(cell.episodes, float), np.array(cell.is_solved)
+    axes.scatter(at[solved], episodes[solved], color=colour, s=34, marker="o", alpha=0.8, zorder=5)
+    if not only_solved:
+        axes.scatter(at[~solved], episodes[~solved], color=colour, s=34, marker="x", alpha=0.8, zorder=5)

@@ -239,6 +239,9 @@ def _read_metrics(run: Any, *, with_regret: bool) -> dict[str, pd.DataFrame]:
     Raises:
         DamagedFileError: The metrics are damaged, or end before the last episode that the summary counts.
     """
+    directory = RunDirectory(run.path)
+    if not is_present(directory.metrics):
+        return {}
     keep: dict[str, Callable[[_Record], Any]] = {"update": lambda record: record}
     if run.environment == "deep-sea" and with_regret:
         keep["episode"] = lambda record: bool(record["bad"])
@@ -248,13 +251,12 @@ def _read_metrics(run: Any, *, with_regret: bool) -> dict[str, pd.DataFrame]:
         keep["episode"] = keep["evaluation"] = _return
     rows: dict[str, list[Any]] = {kind: [] for kind in keep}
     last: _Record | None = None
-    directory = RunDirectory(run.path)
     for record in directory.read_metrics():
         kind = record.get("kind")
         last = record if kind == "episode" else last
         if kind in keep:
             rows[kind].append(keep[kind](record))
-    if not pd.isna(run.episodes) and is_present(directory.metrics):
+    if not pd.isna(run.episodes):
         reached = whole_number(last, "episode") if last else 0
         if reached < run.episodes:
             raise DamagedFileError(f"its records end at episode {reached:,} of {run.episodes:,.0f}")
