@@ -14,7 +14,7 @@ from bootdqn.report.statistics import MIN_FOR_INTERVAL, interval_of_mean
 from bootdqn.report.tables import Table
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 
-_NOT_MEASURED = "run folders do not hold it; reproduction/ensembles.py of the repository measures it"
+_NOT_MEASURED = "run directories do not hold it; reproduction/ensembles.py of the repository measures it"
 CORRELATIONS = {
     "rarity": "all states",
     "rarity_among_visited": "visited states",

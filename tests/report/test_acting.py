@@ -144,7 +144,7 @@ def test_an_algorithm_without_a_line_is_named(tmp_path):
     (tmp_path / "torn/metrics.jsonl").write_text("[]\n")
     write_gym(tmp_path / "another task", "greedy", env_id="Acrobot-v1")
     caption = captions(tmp_path)[-1]
-    assert caption.endswith("Without a line, for lack of records: BootDQN-UCB, BootDQN-EVOI (mean).")
+    assert caption.endswith("Without a line, for lack of metrics: BootDQN-UCB, BootDQN-EVOI (mean).")
 
 
 def test_what_was_too_large_to_tell_is_a_gap(tmp_path):

@@ -110,7 +110,7 @@ def test_a_folder_that_has_lost_its_configuration_is_listed(tmp_path, kept):
     assert not_counted(tmp_path) == {"lost": "unreadable: it has no config.json"}
 
 
-PARTLY = "what summary.json says is counted, and no curve of it is drawn"
+PARTLY = "what summary.json says is counted, and no curve of it is plotted"
 
 
 def test_records_that_end_early_are_listed_and_not_drawn(tmp_path):
@@ -122,10 +122,10 @@ def test_records_that_end_early_are_listed_and_not_drawn(tmp_path):
     for name, episodes in (("sea/whole", 2), ("sea/short", 400), ("sea/small", 2), ("gym", 1000), ("game", 7)):
         change(tmp_path / name / "summary.json", episodes=episodes)
     assert not_counted(tmp_path) == {
-        "sea/short": f"unreadable: its records end at episode 4 of 400; {PARTLY}",
-        "sea/small": f"unreadable: its records end at episode 1 of 2; {PARTLY}",
-        "gym": f"unreadable: its records end at episode 2 of 1,000; {PARTLY}",
-        "game": "unreadable: its records end at episode 0 of 7",
+        "sea/short": f"unreadable: its metrics end at episode 4 of 400; {PARTLY}",
+        "sea/small": f"unreadable: its metrics end at episode 1 of 2; {PARTLY}",
+        "gym": f"unreadable: its metrics end at episode 2 of 1,000; {PARTLY}",
+        "game": "unreadable: its metrics end at episode 0 of 7",
     }
     regret = load_study(tmp_path / "sea").regret
     assert list(regret.itertuples(index=False, name=None)) == [("whole", 1, 1.0), ("whole", 2, 0.5)]

@@ -152,7 +152,7 @@ def test_curves_are_of_the_episodes_of_training_where_one_run_has_no_evaluations
     assert (steps[0], steps[-1]) == (200, 500)
     assert [mean[steps < 300].max(), mean[(steps >= 300) & (steps < 500)].max(), mean[-1]] == [3, 4, 5]
     assert not axes.collections, "two seeds have no interval"
-    assert caption.endswith("Of 3 runs, 2 have their records here.")
+    assert caption.endswith("Of 3 runs, 2 have their metrics here.")
 
 
 def test_of_many_algorithms_those_that_came_out_highest_are_drawn(tmp_path):
@@ -161,7 +161,7 @@ def test_of_many_algorithms_those_that_came_out_highest_are_drawn(tmp_path):
         write_gym(tmp_path / strategy, strategy, found=(1.0, float(number), 9.0), episodes=episodes)
     figure, caption = curves(tmp_path, max_variants=2)
     assert [line.get_label() for line in figure.axes[0].lines] == ["BootDQN-UCB", "BootDQN-Gain"]
-    assert caption.endswith("Drawn are 2 of 3 algorithms, those that came out highest.")
+    assert caption.endswith("Plotted are 2 of 3 algorithms, those that came out highest.")
 
 
 def test_a_run_that_is_not_finished_is_drawn_by_itself_as_far_as_it_has_come(tmp_path):
@@ -196,7 +196,7 @@ def test_an_algorithm_without_a_line_is_named(tmp_path):
     write_gym(tmp_path / "a", episodes=[(10, 1.0), (30, 2.0)])
     write_gym(tmp_path / "b", "ucb")
     _, caption = curves(tmp_path)
-    assert caption.endswith("Without a line, for lack of records: BootDQN-UCB.")
+    assert caption.endswith("Without a line, for lack of metrics: BootDQN-UCB.")
 
 
 def test_runs_without_records_have_no_figure(tmp_path):

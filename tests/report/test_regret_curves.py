@@ -86,4 +86,4 @@ def test_an_algorithm_without_a_line_is_named(tmp_path):
     write_deep_sea(tmp_path / "a", bad=[True, False])
     write_deep_sea(tmp_path / "b", "evoi:reduce=sum")
     captions = re.findall("<figcaption>(.*?)</figcaption>", report(tmp_path))
-    assert captions[-1].endswith("Without a line, for lack of records: BootDQN-EVOI.")
+    assert captions[-1].endswith("Without a line, for lack of metrics: BootDQN-EVOI.")

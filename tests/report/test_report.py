@@ -323,7 +323,7 @@ def test_several_folders_make_one_report_in_which_a_run_counts_once(tmp_path, ca
     assert row["why"] == "the same algorithm and seed as b/again, which is counted"
     capsys.readouterr()
     assert run_command_line(["report", "a", "nowhere"]) == 2
-    assert "nowhere is not a folder" in capsys.readouterr().err
+    assert "nowhere is not a directory" in capsys.readouterr().err
     assert run_command_line(["report"]) == 2
     assert "report needs DIR, as in bootdqn report runs/deepsea" in capsys.readouterr().err
 
@@ -333,7 +333,7 @@ def test_a_folder_without_runs_is_named(tmp_path, capsys):
         write_report(tmp_path, tmp_path / "report.html")
     assert run_command_line(["report", str(tmp_path / "nowhere")]) == 2
     assert not (tmp_path / "nowhere").exists()
-    assert "is not a folder" in capsys.readouterr().err
+    assert "is not a directory" in capsys.readouterr().err
     assert run_command_line(["report", str(tmp_path), "--out", "x.pdf"]) == 2
 
 

@@ -22,7 +22,7 @@ ACTING_CAPTION = (
     "Left: how often the action was not the one that the active head values most, because the strategy, or chance, had "
     "its way. Middle: the expected value of information (mean over heads) of the actions taken. Right: the standard "
     "deviation over heads of the Q-values, averaged over actions; both on a log scale. A line for each run whose "
-    "records are here: averages over the steps since the last record, and of these a moving average "
+    "metrics are here: averages over the steps since the previous entry, and of these a moving average "
     "over ten, or over a tenth of them if they are fewer than a hundred."
 )
 MIN_POINTS = 2

@@ -21,7 +21,7 @@ CROWDED = 0.25
 """Final means closer together than this fraction of the axis call for an inset."""
 WITHIN_SIGHT = 2.0
 """How many times our highest score the paper's may be and still share the axis: beyond, our curves would be flat."""
-PAPERS_SCORES = "The paper's maximal scores are marked at the right edge, or told where they are far above."
+PAPERS_SCORES = "The paper's maximal scores are marked at the right edge, or printed where they are far above."
 HEAD_COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
 
 

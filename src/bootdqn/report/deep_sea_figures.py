@@ -31,7 +31,7 @@ BY_SIZE_CAPTION = (
     "Each dot is a seed that solved it. Lines are means over seeds, shaded their 95 % intervals, and dotted where an "
     "end has fewer than three seeds. Above the cap: how many seeds did not solve it, of how many. Where some did not, "
     "the mean counts them with the cap and is only a lower bound (△), without an interval; where none did, it is not "
-    "drawn."
+    "plotted."
 )
 COLUMNS_CAPTION = (
     "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds. A triangle (△) "

@@ -184,8 +184,8 @@ def _caption(runs: pd.DataFrame, chosen: list[Variant], plotted: pd.DataFrame, *
     )
     if len(chosen) < runs.variant.nunique():
         algorithms = format_count(runs.variant.nunique(), "algorithm")
-        text += f" Drawn are {len(chosen)} of {algorithms}, those that came out highest."
+        text += f" Plotted are {len(chosen)} of {algorithms}, those that came out highest."
     text += missing_lines(chosen, plotted.variant)
     expected, finished = sum(runs.finished & runs.variant.isin(plotted.variant)), sum(plotted.finished)
-    text += "" if finished == expected else f" Of {format_count(expected, 'run')}, {finished} have their records here."
+    text += "" if finished == expected else f" Of {format_count(expected, 'run')}, {finished} have their metrics here."
     return text if finished == len(plotted) else f"{text} {UNFINISHED_CAPTION}"

@@ -259,7 +259,7 @@ def _read_metrics(run: Any, *, with_regret: bool) -> dict[str, pd.DataFrame]:
     if not pd.isna(run.episodes):
         reached = whole_number(last, "episode") if last else 0
         if reached < run.episodes:
-            raise DamagedFileError(f"its records end at episode {reached:,} of {run.episodes:,.0f}")
+            raise DamagedFileError(f"its metrics end at episode {reached:,} of {run.episodes:,.0f}")
     tables = {"acting": _acting(rows["update"])}
     if run.environment == "deep-sea" and with_regret:
         episodes = np.arange(1, len(rows["episode"]) + 1)
@@ -354,7 +354,7 @@ def _problem(run: Any, same: Any, _: Mapping[str, int], damaged: Mapping[str, st
         return f"{run.error if isinstance(run.error, str) else run.status}{_progress(run.path)}"
     if run.run != same.run:
         return f"the same algorithm and seed as {same.run}, which is counted"
-    partly = "what summary.json says is counted, and no curve of it is drawn"
+    partly = "what summary.json says is counted, and no curve of it is plotted"
     return f"unreadable: {damaged[run.run]}; {partly}" if run.run in damaged else ""
 
 

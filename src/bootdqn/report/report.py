@@ -71,11 +71,11 @@ def write_report(root: Path | Sequence[Path], out: Path) -> Path:
     roots = root if isinstance(root, Sequence) else [root]
     for one in roots:
         if not one.is_dir():
-            raise UsageError(f"{one} is not a folder; name one that holds runs")
+            raise UsageError(f"{one} is not a directory; name one that holds runs")
     study = load_study(roots)
     where = printable(", ".join(map(str, roots)))
     if study.runs.empty:
-        raise UsageError(f"there is no run in {where}: a run is a folder with a config.json")
+        raise UsageError(f"there is no run in {where}: a run is a directory with a config.json")
     content = Content()
     deep_sea_runs = _add_deep_sea(content, study)
     evaluations = _add_atari(content, study)
@@ -120,7 +120,7 @@ def _figures_of_regret(content: Content, runs: pd.DataFrame, regret: pd.DataFram
         curves = regret[regret["size"] == size]
         variants = set(curves.variant)
         if len(variants) <= MAX_CURVES:
-            caption = "The fraction of bad episodes so far, a line for each run whose records are here."
+            caption = "The fraction of bad episodes so far, a line for each run whose metrics are here."
             caption += missing_lines(runs.variant[runs["size"] == size], variants)
             caption += "" if curves.finished.all() else f" {UNFINISHED_CAPTION}"
             name = f"deep-sea-regret{f'-n-{size}' if number else ''}{suffix}"

@@ -76,7 +76,7 @@ def missing_lines(
     """Return the end of a caption that names the variants which a figure has no line of; nothing where it has all."""
     missing = sorted(set(expected) - set(plotted), key=lambda one: variant_order(one, named))
     return (
-        f" Without a line, for lack of records: {', '.join(label(one, named) for one in missing)}." if missing else ""
+        f" Without a line, for lack of metrics: {', '.join(label(one, named) for one in missing)}." if missing else ""
     )
 
 
