@@ -78,10 +78,10 @@ def run_status(directory: RunDirectory, config: TrainConfig[Any] | None = None) 
         found = directory.read_config()
     except DamagedFileError as error:
         return RunStatus(directory, RunState.DAMAGED, problem=str(error))
-    wanted = found if config is None else to_flat(config)
-    change = budget_change(found, wanted)
+    wanted = None if config is None else to_flat(config)
+    change = None if wanted is None else budget_change(found, wanted)
     status = RunStatus(directory, RunState.INCOMPLETE, found, new_budget=change is not None)
-    if change is None and (different := differences(found, wanted)):
+    if wanted is not None and change is None and (different := differences(found, wanted)):
         listed = ", ".join(f"{key:.50}: {old!r:.100} there, {new!r} here" for key, (old, new) in different.items())
         problem = f"{directory.path} holds another configuration ({listed}); choose another run directory"
         return replace(status, state=RunState.OTHER_CONFIG, problem=problem)
