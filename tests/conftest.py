@@ -20,7 +20,7 @@ def pytest_addoption(parser):
 
 def pytest_xdist_auto_num_workers():
     """Return the workers for `-n auto`: more than cores, because tests of child processes mostly wait."""
-    return len(os.sched_getaffinity(0)) * 3 // 2
+    return 2 * len(os.sched_getaffinity(0))
 
 
 def pytest_collection_modifyitems(config, items):

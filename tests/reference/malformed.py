@@ -102,7 +102,7 @@ MALFORMED = {
     "train deep-sea --learning-rate nan": "--learning-rate must be finite, got nan",
     "train deep-sea --unscaled-move-cost nan": "--unscaled-move-cost must be finite",
     "train deep-sea --num-envs 20 --replay-capacity 10": "--replay-capacity must be at least 40",
-    "train deep-sea --replay-capacity 1000000000 --num-heads 10000": "not enough memory",
+    "train deep-sea --replay-capacity 1000000000 --num-heads 10000 --hidden-sizes 1": "not enough memory",
     "train deep-sea --n-step 1G": "--n-step must be at most",
     "train deep-sea --threads 0": "--threads must be between 1 and 1024, got 0",
     "train deep-sea --threads 999999999999": "--threads must be between 1 and 1024, got 999999999999",
