@@ -33,7 +33,7 @@ from bootdqn.config.envs import AtariConfig
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.envs.factory import make_environment
 from bootdqn.exploration.formulas import evoi
-from bootdqn.report.paper import RUNTIME_GROWTH
+from bootdqn.reports.paper import RUNTIME_GROWTH
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.loop import make_components, train
 

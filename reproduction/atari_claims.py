@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bootdqn.common.text import format_count
 from bootdqn.config.variants import Variant, atari_algorithm
-from bootdqn.report import paper
-from bootdqn.report.atari import (
+from bootdqn.reports import paper
+from bootdqn.reports.atari import (
     SPEED_DEPENDS_ON,
     best_scores,
     by_cell,
@@ -25,7 +25,7 @@ from bootdqn.report.atari import (
     normalised_strata,
     speeds_of,
 )
-from bootdqn.report.statistics import interval_of_mean
+from bootdqn.reports.statistics import interval_of_mean
 from reproduction.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Verdict
 
 _PAPERS_SETTINGS = "with the paper's settings"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bootdqn.report.tables import Table
+from bootdqn.reports.tables import Table
 from reproduction.atari_claims import (
     above_the_original,
     best_in_four_games,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bootdqn.config.variants import Variant
-from bootdqn.report.deep_sea import by_cap, cells, format_mean
-from bootdqn.report.paper import DEEP_SEA_SEEDS, LARGEST_DEEP_SEA
-from bootdqn.report.statistics import LEVEL, can_differ, format_p_value, rank_test
+from bootdqn.reports.deep_sea import by_cap, cells, format_mean
+from bootdqn.reports.paper import DEEP_SEA_SEEDS, LARGEST_DEEP_SEA
+from bootdqn.reports.statistics import LEVEL, can_differ, format_p_value, rank_test
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from bootdqn.common.text import format_count
 from bootdqn.config.variants import Variant, algorithm_order, label
-from bootdqn.report.statistics import MIN_FOR_INTERVAL, interval_of_mean
-from bootdqn.report.tables import Table
+from bootdqn.reports.statistics import MIN_FOR_INTERVAL, interval_of_mean
+from bootdqn.reports.tables import Table
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 
 _NOT_MEASURED = "run directories do not hold it; reproduction/ensembles.py of the repository measures it"

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from bootdqn.report.ablation_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
-from bootdqn.report.acting import ACTING_CAPTION, acting_figure, runs_by_task
-from bootdqn.report.atari import with_paper_heads
-from bootdqn.report.atari_figures import heads, learning, scores
-from bootdqn.report.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure
+from bootdqn.reports.ablation_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
+from bootdqn.reports.acting import ACTING_CAPTION, acting_figure, runs_by_task
+from bootdqn.reports.atari import with_paper_heads
+from bootdqn.reports.atari_figures import heads, learning, scores
+from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure
 from reproduction import studies
 
 

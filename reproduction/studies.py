@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from bootdqn.config.variants import Variant
-from bootdqn.report import load_metrics
-from bootdqn.report.atari import evaluations_of
-from bootdqn.report.load import Study, load_study, shared_settings, without_settings
+from bootdqn.reports import load_metrics
+from bootdqn.reports.atari import evaluations_of
+from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reproduction/results"

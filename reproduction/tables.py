@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 
 from bootdqn.config.variants import Variant, atari_algorithm, label
-from bootdqn.report import atari, deep_sea
-from bootdqn.report.answers import deep_sea_answer
-from bootdqn.report.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
-from bootdqn.report.statistics import LEVEL, format_p_value
-from bootdqn.report.tables import Table
+from bootdqn.reports import atari, deep_sea
+from bootdqn.reports.answers import deep_sea_answer
+from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
+from bootdqn.reports.statistics import LEVEL, format_p_value
+from bootdqn.reports.tables import Table
 from bootdqn.training.display import duration
 from reproduction import studies
 from reproduction.claims import claims_table

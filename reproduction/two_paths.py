@@ -3,8 +3,8 @@
 import pandas as pd
 
 from bootdqn.config.variants import algorithm, algorithm_order
-from bootdqn.report import load_metrics
-from bootdqn.report.tables import Table
+from bootdqn.reports import load_metrics
+from bootdqn.reports.tables import Table
 
 SHORT_END = 1.0
 """Return of the path that looks better at first."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from os.path import relpath
 from pathlib import Path
 
-from bootdqn.report.style import to_png
+from bootdqn.reports.style import to_png
 from reproduction import figures, tables
 from reproduction.figures import DocsFigure
 from reproduction.studies import ROOT

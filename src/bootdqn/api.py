@@ -144,14 +144,14 @@ def evaluate_run(
 
 
 def load_runs(path: str | Path) -> "pd.DataFrame":
-    """Return a table with a row for each run at or below a directory; see `bootdqn.report.load_runs`."""
-    from bootdqn import report
+    """Return a table with a row for each run at or below a directory; see `bootdqn.reports.load_runs`."""
+    from bootdqn import reports
 
-    return report.load_runs(path)
+    return reports.load_runs(path)
 
 
 def load_metrics(runs: "pd.DataFrame", *kinds: str) -> "pd.DataFrame":
-    """Return the metrics of runs of `load_runs` as a long table; see `bootdqn.report.load_metrics`."""
-    from bootdqn import report
+    """Return the metrics of runs of `load_runs` as a long table; see `bootdqn.reports.load_metrics`."""
+    from bootdqn import reports
 
-    return report.load_metrics(runs, *kinds)
+    return reports.load_metrics(runs, *kinds)

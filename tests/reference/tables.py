@@ -6,9 +6,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from bootdqn.config.variants import Variant
-from bootdqn.report import paper
-from bootdqn.report.atari import RUN_COLUMNS
-from bootdqn.report.load import DIVERSITY
+from bootdqn.reports import paper
+from bootdqn.reports.atari import RUN_COLUMNS
+from bootdqn.reports.load import DIVERSITY
 
 
 class DeepSeaRun(NamedTuple):

@@ -120,7 +120,7 @@ def _watch(child, screen):
 def _serve():
     import bootdqn.envs.atari
     import bootdqn.inspector.page
-    import bootdqn.report.report
+    import bootdqn.reports.report
     import bootdqn.sweeps.run_sweep
     import bootdqn.training.evaluation
     import bootdqn.training.run  # noqa: F401, everything that a command may import later

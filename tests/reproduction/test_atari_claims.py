@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bootdqn.config.variants import Variant
-from bootdqn.report import paper
-from bootdqn.report.atari import leader
-from bootdqn.report.load import DIVERSITY
+from bootdqn.reports import paper
+from bootdqn.reports.atari import leader
+from bootdqn.reports.load import DIVERSITY
 from reference.tables import AtariRun, evaluations_table
 from reference.verdicts import verdicts_on_atari as verdicts
 from reproduction.claims import CLAIMS

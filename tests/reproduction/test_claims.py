@@ -1,7 +1,7 @@
 """The paper's claims: each has a verdict, and never one that the runs do not allow."""
 
-from bootdqn.report.atari import evaluations_of
-from bootdqn.report.load import load_study
+from bootdqn.reports.atari import evaluations_of
+from bootdqn.reports.load import load_study
 from reference.run_directories import GAMES, write_atari, write_deep_sea, write_study
 from reference.verdicts import verdicts
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bootdqn.config.variants import Variant
-from bootdqn.report.statistics import can_differ, rank_test
+from bootdqn.reports.statistics import can_differ, rank_test
 from reference.tables import DeepSeaRun, deep_sea_table, evaluations_table
 from reference.verdicts import verdicts as all_verdicts
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence

@@ -1,6 +1,6 @@
 """The paper's opening example: who found the long path."""
 
-from bootdqn.report import load_runs
+from bootdqn.reports import load_runs
 from reference.run_directories import write_folder
 from reproduction.two_paths import first_finds, two_paths_table
 

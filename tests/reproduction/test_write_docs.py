@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bootdqn.report.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
+from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from reproduction import tables, write_docs
 from reproduction.studies import ROOT
 

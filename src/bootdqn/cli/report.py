@@ -24,7 +24,7 @@ class ReportCommand:
 
     def execute(self) -> int:
         """Write the page and print its name."""
-        from bootdqn.report.report import write_report
+        from bootdqn.reports.report import write_report
 
         out = self.out or (self.directories[0] if len(self.directories) == 1 else Path()) / "report.html"
         try:

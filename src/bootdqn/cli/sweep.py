@@ -51,9 +51,9 @@ class DemoCommand:
 
     def execute(self) -> int:
         """Run and compare them; exit code 0 if every run finished."""
-        from bootdqn.report.deep_sea import terminal_table
-        from bootdqn.report.load import load_runs
-        from bootdqn.report.report import write_report
+        from bootdqn.reports.deep_sea import terminal_table
+        from bootdqn.reports.load import load_runs
+        from bootdqn.reports.report import write_report
         from bootdqn.sweeps.executor import check_is_directory
         from bootdqn.sweeps.run_sweep import run_sweep
 

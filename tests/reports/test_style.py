@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootdqn.config.variants import Variant, algorithm
-from bootdqn.report.style import variant_styles
+from bootdqn.reports.style import variant_styles
 
 CHANGES = st.fixed_dictionaries(
     {},

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.report.tables import Table
+from bootdqn.reports.tables import Table
 
 WRITTEN = {
     "\\": r"\textbackslash{}",

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
-from bootdqn.report import atari_figures
-from bootdqn.report.answers import atari_answer
-from bootdqn.report.atari import (
+from bootdqn.reports import atari_figures
+from bootdqn.reports.answers import atari_answer
+from bootdqn.reports.atari import (
     best_scores,
     curve,
     equal_budgets,
@@ -18,8 +18,8 @@ from bootdqn.report.atari import (
     maximal_scores,
     runtime_table,
 )
-from bootdqn.report.load import load_study
-from bootdqn.report.report import write_report
+from bootdqn.reports.load import load_study
+from bootdqn.reports.report import write_report
 from reference.run_directories import write_atari
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 
 from bootdqn.config.variants import Variant, label
-from bootdqn.report import answers, deep_sea, deep_sea_figures
-from bootdqn.report.deep_sea import COLUMNS, solve_table, terminal_table
-from bootdqn.report.deep_sea_figures import problem
-from bootdqn.report.load import load_study
-from bootdqn.report.style import to_png, to_svg
+from bootdqn.reports import answers, deep_sea, deep_sea_figures
+from bootdqn.reports.deep_sea import COLUMNS, solve_table, terminal_table
+from bootdqn.reports.deep_sea_figures import problem
+from bootdqn.reports.load import load_study
+from bootdqn.reports.style import to_png, to_svg
 from reference.run_directories import write_deep_sea
 from reference.tables import DeepSeaRun, deep_sea_table
 

@@ -4,9 +4,9 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from bootdqn.config.variants import Variant, label
-from bootdqn.report import ablation_figures
-from bootdqn.report.ablation_figures import ABLATION_CAPTION
-from bootdqn.report.style import to_png
+from bootdqn.reports import ablation_figures
+from bootdqn.reports.ablation_figures import ABLATION_CAPTION
+from bootdqn.reports.style import to_png
 from reference.tables import DeepSeaRun, deep_sea_table
 
 SCALES = [Variant("gain" if scale == 1 else f"gain:scale={scale}.0") for scale in (1, 2, 5, 10, 20)]

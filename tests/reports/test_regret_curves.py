@@ -5,9 +5,9 @@ import re
 import pytest
 
 from bootdqn.config.variants import Variant
-from bootdqn.report import deep_sea_figures
-from bootdqn.report.report import write_report
-from bootdqn.report.style import UNFINISHED_CAPTION, variant_styles
+from bootdqn.reports import deep_sea_figures
+from bootdqn.reports.report import write_report
+from bootdqn.reports.style import UNFINISHED_CAPTION, variant_styles
 from reference.run_directories import write_deep_sea
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.report.statistics import (
+from bootdqn.reports.statistics import (
     interquartile_mean,
     interval_of_mean,
     intervals_of_means,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bootdqn.report import paper
+from bootdqn.reports import paper
 
 
 @pytest.mark.parametrize("strategy", paper.MEAN_NORMALISED)

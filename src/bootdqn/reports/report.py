@@ -15,12 +15,12 @@ from bootdqn.common.errors import UsageError, WriteError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.text import format_count, printable
 from bootdqn.config.variants import Variant, algorithm, atari_algorithm, label
-from bootdqn.report import ablation_figures, acting, atari, atari_figures, deep_sea, deep_sea_figures, gymnasium
-from bootdqn.report.answers import answer
-from bootdqn.report.load import Study, load_study, shared_settings, without_settings
-from bootdqn.report.page import page
-from bootdqn.report.style import UNFINISHED_CAPTION, missing_lines, to_png, to_svg, variant_styles
-from bootdqn.report.tables import Table
+from bootdqn.reports import ablation_figures, acting, atari, atari_figures, deep_sea, deep_sea_figures, gymnasium
+from bootdqn.reports.answers import answer
+from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
+from bootdqn.reports.page import page
+from bootdqn.reports.style import UNFINISHED_CAPTION, missing_lines, to_png, to_svg, variant_styles
+from bootdqn.reports.tables import Table
 
 MAX_CURVES = 8
 """Variants in a figure that has no other way to show them."""

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from bootdqn.config.variants import Variant, atari_algorithm, label, variant_order
-from bootdqn.report import paper
-from bootdqn.report.load import DIVERSITY, Study
-from bootdqn.report.statistics import (
+from bootdqn.reports import paper
+from bootdqn.reports.load import DIVERSITY, Study
+from bootdqn.reports.statistics import (
     Values,
     interquartile_mean,
     interval_of_mean,
@@ -21,7 +21,7 @@ from bootdqn.report.statistics import (
     smoothed,
     stratified_interval,
 )
-from bootdqn.report.tables import Table
+from bootdqn.reports.tables import Table
 
 PAPER_HEADS = 10
 SPEED_DEPENDS_ON = ("device", "threads", "engine", "precision")

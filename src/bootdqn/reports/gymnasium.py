@@ -12,9 +12,9 @@ from matplotlib.ticker import StrMethodFormatter
 
 from bootdqn.common.text import as_plotted, format_count, format_number
 from bootdqn.config.variants import Variant, label, variant_order
-from bootdqn.report.load import Study
-from bootdqn.report.statistics import Values, interval_of_mean, smoothed
-from bootdqn.report.style import (
+from bootdqn.reports.load import Study
+from bootdqn.reports.statistics import Values, interval_of_mean, smoothed
+from bootdqn.reports.style import (
     RC_PARAMS,
     UNFINISHED_CAPTION,
     VariantStyle,
@@ -24,7 +24,7 @@ from bootdqn.report.style import (
     missing_lines,
     variant_styles,
 )
-from bootdqn.report.tables import Table
+from bootdqn.reports.tables import Table
 
 RETURNS = {"last_evaluation": "last evaluation", "max_evaluation": "best evaluation", "recent_return": "training"}
 """Values of a run's summary, and their columns in the table."""

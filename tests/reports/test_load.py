@@ -9,7 +9,7 @@ import pytest
 import bootdqn
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.config.variants import Variant
-from bootdqn.report import load_metrics, load_runs
+from bootdqn.reports import load_metrics, load_runs
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 
 
@@ -75,5 +75,5 @@ def test_a_directory_without_runs_is_an_empty_table(tmp_path):
 def test_the_package_is_imported_without_pandas():
     code = "import sys, bootdqn; assert 'pandas' not in sys.modules and 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-    code = "import sys, bootdqn.report.report; assert 'torch' not in sys.modules"
+    code = "import sys, bootdqn.reports.report; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,8 +7,8 @@ import pytest
 
 from bootdqn.common import files
 from bootdqn.common.errors import DamagedFileError, WriteError
-from bootdqn.report.load import load_study
-from bootdqn.report.report import write_report
+from bootdqn.reports.load import load_study
+from bootdqn.reports.report import write_report
 from bootdqn.runs.directory import RunDirectory
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 

@@ -1,6 +1,6 @@
 """Human-normalised scores: a game counts as much as any other, however many seeds it was played with."""
 
-from bootdqn.report.atari import normalised_scores
+from bootdqn.reports.atari import normalised_scores
 from reference.tables import AtariRun, evaluations_table
 from reference.verdicts import verdicts_on_atari
 

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from bootdqn.config.train import from_flat
-from bootdqn.report.answers import gym_answer
-from bootdqn.report.gymnasium import by_task, evaluation_curve, gym_runs, learning_curves, returns_table
-from bootdqn.report.load import load_study
-from bootdqn.report.report import write_report
-from bootdqn.report.style import UNFINISHED_CAPTION
+from bootdqn.reports.answers import gym_answer
+from bootdqn.reports.gymnasium import by_task, evaluation_curve, gym_runs, learning_curves, returns_table
+from bootdqn.reports.load import load_study
+from bootdqn.reports.report import write_report
+from bootdqn.reports.style import UNFINISHED_CAPTION
 from bootdqn.training.run import run
 from reference.run_directories import write_gym
 

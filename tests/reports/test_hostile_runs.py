@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bootdqn.common.text import MAX_LABEL
-from bootdqn.report.report import write_report
+from bootdqn.reports.report import write_report
 from bootdqn.runs.directory import find_runs
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.text import format_count
-from bootdqn.report.answers import atari_answer
-from bootdqn.report.atari import (
+from bootdqn.reports.answers import atari_answer
+from bootdqn.reports.atari import (
     best_scores,
     evaluations_of,
     maximal_scores,
@@ -24,8 +24,8 @@ from bootdqn.report.atari import (
     vote_diversity,
     with_paper_heads,
 )
-from bootdqn.report.load import load_study
-from bootdqn.report.report import write_report
+from bootdqn.reports.load import load_study
+from bootdqn.reports.report import write_report
 from bootdqn.runs.lock import locked
 from reference.browser import opened
 from reference.run_directories import write_atari, write_deep_sea, write_folder, write_gym, write_study
@@ -344,7 +344,7 @@ def test_a_disk_that_takes_no_report_is_told_with_the_way_out(tmp_path, capsys, 
         raise OSError(code, os.strerror(code), str(path))
 
     write_gym(tmp_path / "run", episodes=[(1, 1.0), (2, 2.0)])
-    monkeypatch.setattr(f"bootdqn.report.report.{write}", refuse)
+    monkeypatch.setattr(f"bootdqn.reports.report.{write}", refuse)
     assert run_command_line(["report", str(tmp_path)]) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"bootdqn: the report cannot be written to {tmp_path}: {os.strerror(code).lower()}")

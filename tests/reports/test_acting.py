@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from bootdqn.config.train import from_flat
-from bootdqn.report.acting import TITLES, acting_figure, runs_by_task
-from bootdqn.report.load import load_study
-from bootdqn.report.report import write_report
-from bootdqn.report.style import UNFINISHED_CAPTION
+from bootdqn.reports.acting import TITLES, acting_figure, runs_by_task
+from bootdqn.reports.load import load_study
+from bootdqn.reports.report import write_report
+from bootdqn.reports.style import UNFINISHED_CAPTION
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
 from reference.run_directories import write_atari, write_deep_sea, write_gym

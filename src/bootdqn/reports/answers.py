@@ -9,8 +9,8 @@ import pandas as pd
 
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.variants import label
-from bootdqn.report import atari, deep_sea, gymnasium, paper
-from bootdqn.report.statistics import LEVEL, can_differ, format_p_value, rank_test
+from bootdqn.reports import atari, deep_sea, gymnasium, paper
+from bootdqn.reports.statistics import LEVEL, can_differ, format_p_value, rank_test
 
 MAX_TASKS = 3
 """Environments of Gymnasium that are named one by one."""

@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 
 from bootdqn.common.text import as_plotted
 from bootdqn.config.variants import atari_algorithm
-from bootdqn.report import paper
-from bootdqn.report.atari import by_cell, by_heads, curve, games_of, name_of, normalised_strata, variants_of
-from bootdqn.report.statistics import performance_profile
-from bootdqn.report.style import RC_PARAMS, VariantStyle, legend_below, mean_line, variant_styles
+from bootdqn.reports import paper
+from bootdqn.reports.atari import by_cell, by_heads, curve, games_of, name_of, normalised_strata, variants_of
+from bootdqn.reports.statistics import performance_profile
+from bootdqn.reports.style import RC_PARAMS, VariantStyle, legend_below, mean_line, variant_styles
 
 INSET_FRAMES = 5e6
 CROWDED = 0.25

@@ -8,9 +8,9 @@ from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from bootdqn.common.text import as_plotted
 from bootdqn.config.variants import algorithm, atari_algorithm
-from bootdqn.report.load import Study
-from bootdqn.report.statistics import smoothed
-from bootdqn.report.style import MAX_MARKED_POINTS, RC_PARAMS, legend_below, mark_end, variant_styles
+from bootdqn.reports.load import Study
+from bootdqn.reports.statistics import smoothed
+from bootdqn.reports.style import MAX_MARKED_POINTS, RC_PARAMS, legend_below, mark_end, variant_styles
 
 TITLES = {
     "overruled": "steps with the active head overruled",

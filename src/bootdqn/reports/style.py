@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from bootdqn.common.text import as_plotted
 from bootdqn.config.variants import Algorithm, Variant, algorithm, family, is_dqn, label, variant_order
-from bootdqn.report.statistics import Values, intervals_of_means
+from bootdqn.reports.statistics import Values, intervals_of_means
 
 RC_PARAMS: dict[Any, Any] = {
     "font.size": 11,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bootdqn.report import atari_figures
+from bootdqn.reports import atari_figures
 from reference.tables import AtariRun, evaluations_table
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bootdqn.report import paper
-from bootdqn.report.atari import evaluations_of, vote_diversity
-from bootdqn.report.load import load_study
+from bootdqn.reports import paper
+from bootdqn.reports.atari import evaluations_of, vote_diversity
+from bootdqn.reports.load import load_study
 from reference.run_directories import write_atari
 from reference.tables import AtariRun
 from reference.verdicts import verdicts_on_atari

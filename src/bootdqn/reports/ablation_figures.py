@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from bootdqn.config.variants import Variant, algorithm, family, is_dqn
-from bootdqn.report.deep_sea import cells, format_mean, largest_solved, shaded
-from bootdqn.report.style import MAX_INSIDE_LEGEND, RC_PARAMS, VariantStyle, cap_ticks, variant_styles
+from bootdqn.reports.deep_sea import cells, format_mean, largest_solved, shaded
+from bootdqn.reports.style import MAX_INSIDE_LEGEND, RC_PARAMS, VariantStyle, cap_ticks, variant_styles
 
 FRONTIERS_CAPTION = (
     "Dots are seeds, lines their means, hollow marks lower bounds: a seed did not solve it, and counts with the cap. "

@@ -7,8 +7,8 @@ import pandas as pd
 import rich.table
 
 from bootdqn.config.variants import label, variant_order
-from bootdqn.report.statistics import interval_of_mean
-from bootdqn.report.tables import Table
+from bootdqn.reports.statistics import interval_of_mean
+from bootdqn.reports.tables import Table
 
 BSUITES_RULE, THIN = "solved, bsuite's rule", "solved with < 10 good"
 COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", BSUITES_RULE, THIN, "each seed")

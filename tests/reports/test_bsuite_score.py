@@ -3,7 +3,7 @@
 import pytest
 
 from bootdqn.config.variants import Variant
-from bootdqn.report.deep_sea import (
+from bootdqn.reports.deep_sea import (
     BSUITE_SIZES,
     beats_random_play,
     bsuite_scores,

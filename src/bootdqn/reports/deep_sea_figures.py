@@ -14,9 +14,9 @@ from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
 from bootdqn.config.variants import Variant, algorithm
 from bootdqn.envs.deep_sea import BAD_FRACTION
-from bootdqn.report.deep_sea import cells, shaded
-from bootdqn.report.statistics import MIN_FOR_INTERVAL
-from bootdqn.report.style import (
+from bootdqn.reports.deep_sea import cells, shaded
+from bootdqn.reports.statistics import MIN_FOR_INTERVAL
+from bootdqn.reports.style import (
     MAX_INSIDE_LEGEND,
     RC_PARAMS,
     VariantStyle,
