@@ -23,7 +23,7 @@ class Evidence:
     """The runs that claims are judged by: those with the paper's settings, unless said otherwise."""
 
     deep_sea: pd.DataFrame
-    """Rows of `load_runs`."""
+    """Rows of the table of runs."""
     deep_sea_of_any_settings: pd.DataFrame
     atari: pd.DataFrame
     """Evaluations of runs with as many heads as in the paper's tables."""

@@ -42,8 +42,8 @@ def without_shared_settings(runs: pd.DataFrame) -> pd.DataFrame:
 def training_episodes(study: str, run: str) -> pd.DataFrame:
     """Return the training episodes of an Atari run, with its settings `learning_starts` and `frame_skip`."""
     runs = read_study(study).runs
-    settings = runs.loc[runs.run == run, ["run", "path", "learning_starts", "frame_skip"]]
-    return load_metrics(settings, "episode").merge(settings, on="run")
+    settings = runs.loc[runs.run == run, ["run", "learning_starts", "frame_skip"]]
+    return load_metrics(runs[runs.run == run], kind="episode").merge(settings, on="run")
 
 
 def returns_before_and_after_learning(study: str, run: str) -> tuple[list[float], list[float]]:

@@ -14,14 +14,14 @@ def first_finds(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs on the two paths by prior and agent, in the paper's order, a single head first.
 
     Args:
-        runs: Rows of `load_runs`.
+        runs: Rows of `load_results`.
 
     Returns:
         The runs with the columns `agent` (a single head explores nothing) and `found_at`: the step at which an episode
         first ended with more than the short path gives; NaN where none did.
     """
     runs = runs[runs.env_id == "bootdqn/TwoPaths-v0"]
-    episodes = load_metrics(runs, "episode")
+    episodes = load_metrics(runs, kind="episode")
     found = episodes[episodes["return"] > SHORT_END].groupby("run").step.first()
     order = {strategy: place for place, strategy in enumerate(sorted(set(runs.strategy), key=algorithm_order))}
     several = runs.num_heads > 1

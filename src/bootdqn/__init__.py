@@ -2,12 +2,11 @@
 
 The formulas (`gain`, `evoi`, `ucb`, `ids`, `disagreement`, `information_gain`, `vote`, `vote_diversity`) take Q-values
 of shape (..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strategies put them to work. `train`,
-`load_run` and `evaluate_run` do from Python what the command line does; `load_runs` and `load_metrics` return tables of
-many runs. Importing this package also registers
-`bootdqn/DeepSea-v0` and `bootdqn/TwoPaths-v0` with Gymnasium.
+`load_run` and `evaluate_run` do from Python what the command line does; `load_results` and `load_metrics` return tables
+of many runs. Importing this package also registers `bootdqn/DeepSea-v0` and `bootdqn/TwoPaths-v0` with Gymnasium.
 """
 
-from bootdqn.api import Trained, evaluate_run, load_metrics, load_run, load_runs, train
+from bootdqn.api import Trained, evaluate_run, load_metrics, load_results, load_run, train
 from bootdqn.envs import register_environments
 from bootdqn.exploration.formulas import disagreement, evoi, gain, ids, information_gain, of_head, ucb
 from bootdqn.exploration.registry import format_strategy, parse_strategy, register_strategy
@@ -35,8 +34,8 @@ __all__ = [
     "ids",
     "information_gain",
     "load_metrics",
+    "load_results",
     "load_run",
-    "load_runs",
     "of_head",
     "parse_strategy",
     "register_strategy",

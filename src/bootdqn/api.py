@@ -17,6 +17,7 @@ from bootdqn.exploration.voting import VoteRule
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bootdqn.reports.results import Paths
     from bootdqn.training.evaluation import Evaluation
 
 
@@ -143,15 +144,15 @@ def evaluate_run(
     ).evaluation
 
 
-def load_runs(path: str | Path) -> "pd.DataFrame":
-    """Return a table with a row for each run at or below a directory; see `bootdqn.reports.load_runs`."""
+def load_results(path: "Paths") -> "pd.DataFrame":
+    """Return a table with a row for each run at or below a directory; see `bootdqn.reports.load_results`."""
     from bootdqn import reports
 
-    return reports.load_runs(path)
+    return reports.load_results(path)
 
 
-def load_metrics(runs: "pd.DataFrame", *kinds: str) -> "pd.DataFrame":
-    """Return the metrics of runs of `load_runs` as a long table; see `bootdqn.reports.load_metrics`."""
+def load_metrics(runs: "Paths | pd.DataFrame", kind: str | None = None) -> "pd.DataFrame":
+    """Return the metrics of runs as a long table; see `bootdqn.reports.load_metrics`."""
     from bootdqn import reports
 
-    return reports.load_metrics(runs, *kinds)
+    return reports.load_metrics(runs, kind)

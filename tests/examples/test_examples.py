@@ -64,3 +64,14 @@ def test_the_agent_of_bsuite_acts_by_evoi():
     chosen = [int(best_action(state[2], list(state))) for state in q]
     assert chosen == bootdqn.Evoi(reduce="sum").select(q, np.full(50, 2)).tolist()
     assert chosen != q[:, 2].argmax(axis=-1).tolist()
+
+
+def test_the_figures_of_the_page_about_data_are_plotted_by_its_code(tmp_path):
+    program = runpy.run_path(str(EXAMPLES / "plot_results.py"))
+    program["main"](tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"data-results.png", "data-metrics.png"}
+    page = (EXAMPLES.parent / "docs/data.md").read_text(encoding="utf-8")
+    code = "\n".join(line.strip() for line in (EXAMPLES / "plot_results.py").read_text(encoding="utf-8").splitlines())
+    first, second, _ = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert first in code
+    assert second in code

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 import bootdqn
-from bootdqn.common.errors import DamagedFileError
-from bootdqn.config.variants import Variant
-from bootdqn.reports import load_metrics, load_runs
+from bootdqn.common.errors import DamagedFileError, UsageError
+from bootdqn.reports import load_metrics, load_results
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 
 
@@ -20,7 +19,7 @@ def runs(tmp_path):
     write_gym(tmp_path / "c", "greedy", found=(1.0, None, 2.5), status="interrupted")
     (tmp_path / "d").mkdir()
     (tmp_path / "d/config.json").write_text("{")
-    return load_runs(tmp_path)
+    return load_results(tmp_path)
 
 
 def test_a_row_describes_a_run(runs):
@@ -30,7 +29,6 @@ def test_a_row_describes_a_run(runs):
         ("b", "atari", "Hero", "evoi", "BootDQN-EVOI", "finished"),
         ("c", "gym", "CartPole-v1", "greedy", "BootDQN", "interrupted"),
     ]
-    assert runs.variant[0] == Variant("gain", (("prior_scale", 3.0),))
     assert list(runs.seed[:3]) == [3, 1, 0]
     assert list(runs.budget[:3]) == [50, 2_000_000, 1000]
 
@@ -48,6 +46,35 @@ def test_values_of_the_summary_are_missing_where_there_are_none(runs):
     assert pd.isna(runs.last_evaluation[2])
 
 
+def test_columns_have_types_whatever_the_runs_hold(runs, tmp_path):
+    (tmp_path / "empty").mkdir()
+    types = {
+        "Int64": ("seed", "budget", "size", "batch_size", "steps", "solved_at", "solved_at_strict", "max_episodes"),
+        "float64": ("discount", "prior_scale", "seconds", "recent_return"),
+        "boolean": ("double_q", "solved", "stop_when_solved"),
+        "str": ("run", "path", "strategy", "game", "vote", "error", "snapshot_every", "hidden_sizes"),
+    }
+    for table in (runs, runs[:1], load_results(tmp_path / "empty")):
+        found = table.dtypes.astype(str)
+        for kind, names in types.items():
+            assert {found[name] for name in names} == {kind}
+    assert runs.hidden_sizes[0] == "50 50"
+    assert not runs.solved[0]
+    assert pd.isna(runs.solved[1])
+
+
+def test_a_setting_of_another_type_makes_a_run_unreadable_and_harms_no_other(runs, tmp_path):
+    write_deep_sea(tmp_path / "e", "gain", size=5, seed=3, solved=None, bad=[True], batch_size="many")
+    found = load_results(tmp_path)
+    assert found.problem[4] == "unreadable: batch_size is 'many', which that setting is not"
+    pd.testing.assert_frame_equal(found[:4], runs)
+
+
+def test_a_directory_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(UsageError, match="nowhere is not a directory"):
+        load_results(tmp_path / "nowhere")
+
+
 def test_an_unreadable_run_is_a_row_with_the_reason(runs):
     assert runs.status[3] == "unreadable"
     assert runs.problem[3].startswith("unreadable: ")
@@ -55,11 +82,20 @@ def test_an_unreadable_run_is_a_row_with_the_reason(runs):
 
 
 def test_metrics_are_a_long_table(runs):
-    found = load_metrics(runs[:3], "episode", "evaluation")
+    found = load_metrics(runs[:3])
     assert list(zip(found.run, found.kind, strict=True)) == [("a", "episode")] * 2 + [("b", "evaluation")] * 2
     assert list(found.mean_return[2:]) == [2.0, 1.0]
-    assert list(bootdqn.load_metrics(runs[:1], "episode").bad) == [True, False]
+    assert list(found.algorithm) == ["BootDQN-Gain + prior 3"] * 2 + ["BootDQN-EVOI"] * 2
+    assert list(found.seed) == [3, 3, 1, 1]
     assert load_metrics(runs[:0]).empty
+
+
+def test_metrics_of_a_kind_are_loaded_by_the_directory(runs, tmp_path):
+    (tmp_path / "d/config.json").unlink()
+    assert list(bootdqn.load_metrics(tmp_path, kind="episode").bad) == [True, False]
+    assert list(bootdqn.load_metrics([tmp_path / "b"], kind="evaluation").mean_return) == [2.0, 1.0]
+    with pytest.raises(UsageError, match="did you mean 'episode'"):
+        load_metrics(runs, kind="episodes")
 
 
 def test_damaged_metrics_are_an_error(runs, tmp_path):
@@ -69,7 +105,7 @@ def test_damaged_metrics_are_an_error(runs, tmp_path):
 
 
 def test_a_directory_without_runs_is_an_empty_table(tmp_path):
-    assert bootdqn.load_runs(tmp_path).empty
+    assert bootdqn.load_results(tmp_path).empty
 
 
 def test_the_package_is_imported_without_pandas():

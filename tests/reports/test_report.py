@@ -7,6 +7,7 @@ import json
 import os
 import re
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ from bootdqn.reports.atari import (
 )
 from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
+from bootdqn.reports.results import load_results
 from bootdqn.runs.lock import locked
 from reference.browser import opened
 from reference.run_directories import write_atari, write_deep_sea, write_folder, write_gym, write_study
@@ -159,6 +161,24 @@ def test_every_figure_is_there_as_png_and_svg_and_every_table_as_csv_and_latex(r
     tables = {path.stem for path in (files / "tables").glob("*.csv")}
     assert tables == {path.stem for path in (files / "tables").glob("*.tex")}
     assert {"deep-sea", "maximal-scores", "normalised-scores", "vote-diversity", "runtime", "improvement"} <= tables
+
+
+def test_every_run_is_a_row_of_numbers_beside_the_report(report):
+    table = pd.read_csv(report.parent / "report_files/runs.csv")
+    runs = load_results(report.parent)
+    assert list(table.run) == list(runs.run)
+    solved = table[(table.environment == "deep-sea") & (table.strategy == "gain") & table.counted]
+    assert sorted(solved.solved_at_strict) == [300.0, 300.0, 301.0, 301.0, 302.0, 302.0, 303.0, 303.0]
+    assert set(solved.solved) == {True}
+    assert table.seed.dtype == float  # two runs have none
+    assert "variant" not in table
+
+
+def test_runs_are_also_a_parquet_file_where_pyarrow_is_installed(tmp_path):
+    pytest.importorskip("pyarrow")
+    write_deep_sea(tmp_path / "a", size=5, seed=3, solved=7)
+    found = pd.read_parquet(write_report(tmp_path, tmp_path / "report.html").parent / "report_files/runs.parquet")
+    assert (found.seed[0], found.solved_at_strict[0], found.hidden_sizes[0]) == (3, 7, "50 50")
 
 
 def test_the_answer_comes_first_and_says_on_how_much_it_rests(report):

@@ -1,6 +1,6 @@
 """The paper's opening example: who found the long path."""
 
-from bootdqn.reports import load_runs
+from bootdqn.reports import load_results
 from reference.run_directories import write_folder
 from reproduction.two_paths import first_finds, two_paths_table
 
@@ -13,7 +13,7 @@ def test_the_long_end_is_the_first_return_above_the_short_one(tmp_path):
         metrics = [{"kind": "episode", "step": 7 * at, "return": value} for at, value in enumerate(values, start=1)]
         write_folder(tmp_path / str(seed), config | {"seed": seed}, {"status": "finished"}, metrics)
     write_folder(tmp_path / "other", config | {"env_id": "CartPole-v1", "seed": 0}, {"status": "finished"})
-    found = first_finds(load_runs(tmp_path))
+    found = first_finds(load_results(tmp_path))
     columns = ["agent", "num_heads", "prior_scale", "seed", "budget", "found_at"]
     assert [tuple(row) for row in found[columns].fillna(-1).itertuples(index=False)] == [
         ("BootDQN-Gain", 10, 0.0, 0, 90, 21),

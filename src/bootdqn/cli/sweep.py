@@ -52,8 +52,8 @@ class DemoCommand:
     def execute(self) -> int:
         """Run and compare them; exit code 0 if every run finished."""
         from bootdqn.reports.deep_sea import terminal_table
-        from bootdqn.reports.load import load_runs
         from bootdqn.reports.report import write_report
+        from bootdqn.reports.results import load_runs
         from bootdqn.sweeps.executor import check_is_directory
         from bootdqn.sweeps.run_sweep import run_sweep
 

@@ -193,6 +193,16 @@ def item_kind(kind: Any) -> Any:
     return get_args(bare)[0] if get_origin(bare) is tuple else None
 
 
+def types_in(kind: Any) -> set[Any]:
+    """Return the types that an annotated type allows: those of a union, without their constraints.
+
+    Example:
+        >>> types_in(Probability | None) == {float, type(None)}
+        True
+    """
+    return {arm for arm, _ in _arms(kind)}
+
+
 def constraints_of(kind: Any) -> list[Constraint]:
     """Return the constraints that are declared in an annotated type."""
     item = item_kind(kind)

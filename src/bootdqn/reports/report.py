@@ -1,5 +1,7 @@
 """Write a report on directories of runs: one self-contained page, with its figures and tables beside it as files."""
 
+import importlib.util
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +45,8 @@ class Content:
     """Titles, and what stands below them as HTML."""
     figures: dict[str, SavedFigure] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
+    runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """A row for each run, as `load_results` returns them, and which of them count."""
 
     def figure(self, name: str, figure: Figure, caption: str) -> str:
         """Keep a figure and return it for the page."""
@@ -69,14 +73,11 @@ def write_report(root: Path | Sequence[Path], out: Path) -> Path:
         WriteError: The page, or a file beside it, cannot be written.
     """
     roots = root if isinstance(root, Sequence) else [root]
-    for one in roots:
-        if not one.is_dir():
-            raise UsageError(f"{one} is not a directory; name one that holds runs")
     study = load_study(roots)
     where = printable(", ".join(map(str, roots)))
     if study.runs.empty:
         raise UsageError(f"there is no run in {where}: a run is a directory with a config.json")
-    content = Content()
+    content = Content(runs=study.runs.drop(columns="variant"))
     deep_sea_runs = _add_deep_sea(content, study)
     evaluations = _add_atari(content, study)
     gym_runs = _add_gym(content, study)
@@ -258,7 +259,17 @@ def _write_files(content: Content, directory: Path) -> None:
     for name, figure in content.figures.items():
         write_bytes_atomically(directory / "figures" / f"{name}.png", figure.png)
         write_text_atomically(directory / "figures" / f"{name}.svg", figure.svg)
+    _write_runs(content.runs.assign(path=content.runs.path.map(printable)), directory)
     writers: dict[str, Callable[[Table], str]] = {"csv": Table.to_csv, "tex": Table.to_latex}
     for name, table in content.tables.items():
         for suffix, write in writers.items():
             write_text_atomically(directory / "tables" / f"{name}.{suffix}", write(table))
+
+
+def _write_runs(runs: pd.DataFrame, directory: Path) -> None:
+    """Write a row for each run, numbers as numbers: as CSV, and where pyarrow is installed as Parquet."""
+    write_text_atomically(directory / "runs.csv", runs.to_csv(index=False))
+    if importlib.util.find_spec("pyarrow") is not None:
+        buffer = io.BytesIO()
+        runs.to_parquet(buffer, index=False, engine="pyarrow")
+        write_bytes_atomically(directory / "runs.parquet", buffer.getvalue())
