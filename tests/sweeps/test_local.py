@@ -17,7 +17,7 @@ from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import SavingConfig, from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.sweeps.executor import Ended, Progressed, Started, split_done
-from bootdqn.sweeps.local import run_locally
+from bootdqn.sweeps.local import end_process, run_locally, start_process
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
@@ -223,7 +223,7 @@ import os, signal, sys
 from pathlib import Path, PurePosixPath
 from bootdqn.sweeps.executor import Started
 from bootdqn.sweeps.sweep_file import PlannedRun
-from bootdqn.sweeps.local import run_locally
+from bootdqn.sweeps.local import end_process, run_locally, start_process
 from bootdqn.config.train import from_flat
 
 settings = {"environment": "deep-sea", "size": 10, "max_episodes": 400, "stop_when_solved": False}
@@ -289,3 +289,15 @@ def test_a_hangup_that_the_parent_ignores_the_runs_ignore(tmp_path, user_code):
     finally:
         signal.signal(signal.SIGHUP, before)
     assert end.finished
+
+
+def test_a_worker_has_the_environment_variables_of_its_parent_at_the_time(monkeypatch):
+    for value in ("first", "second"):
+        monkeypatch.setenv("BOOTDQN_TEST", value)
+        process, connection = start_process(_send_variable)
+        assert connection.recv() == value
+        end_process(process, connection)
+
+
+def _send_variable(connection):
+    connection.send(os.environ["BOOTDQN_TEST"])

@@ -1,17 +1,19 @@
 """Run a sweep in worker processes on this machine; one that dies does not harm the others.
 
-A worker process is started by `spawn` with a connection to its parent. No signal to stop is lost while it starts.
+A worker process is started by `start_process` with a connection to its parent. On Linux a fork server imports PyTorch
+once for all of them. No signal to stop is lost while a process starts.
 """
 
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +30,8 @@ POLL_SECONDS = 0.2
 """How long to wait for events before signals to this process are checked."""
 EXIT_TIMEOUT_SECONDS = 10.0
 LOCK_CHECK_SECONDS = LOST_AFTER_SECONDS / 20
+START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
+"""Elsewhere a process that has imported PyTorch may not be forked."""
 
 
 class RunSettings(NamedTuple):
@@ -103,7 +107,7 @@ class _Worker:
     def __init__(self, settings: RunSettings) -> None:
         self._settings = settings
         self.run: PlannedRun | None = None
-        self._process, self.connection = spawn(_work, settings)
+        self._process, self.connection = start_process(_work, settings)
 
     def start(self, planned: PlannedRun) -> None:
         """Send a run to the process; if the process died while it was idle, replace it first, once.
@@ -117,7 +121,7 @@ class _Worker:
                 self.connection.send(planned)
                 return
         self.close()
-        self._process, self.connection = spawn(_work, self._settings)
+        self._process, self.connection = start_process(_work, self._settings)
         try:
             self.connection.send(planned)
         except OSError as error:
@@ -230,22 +234,34 @@ def train_run(
             return Ended(planned, outcome.summary)
 
 
-def spawn(target: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, "Connection[Any, Any]"]:
+def start_process(target: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, "Connection[Any, Any]"]:
     """Start a process that calls `target(connection, *arguments)`, and return it with the other end of the connection.
 
-    Signals to stop are blocked there until it calls `unblock_stop_signals`.
+    It has the environment variables of this process, and ignores the signals to stop that this one ignores. The others
+    are blocked there until it calls `unblock_stop_signals`.
     """
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(START_METHOD)
+    context.set_forkserver_preload(["bootdqn.training.run"])  # no effect with spawn, or once the server runs
     ours, theirs = context.Pipe()
-    process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
+    inherited = dict(os.environ), set(STOP_SIGNALS) - set(handled_signals())
+    process = context.Process(target=_call, args=(*inherited, target, theirs, *arguments), daemon=True)  # type: ignore[attr-defined]
     resource_tracker.ensure_running()  # now: the first process would start it, and it unblocks the signals
-    with _blocked_signals():  # inherited
+    with _blocked_signals():  # inherited, by way of the server
         process.start()
     theirs.close()
     return process, ours
 
 
-def end_process(process: SpawnProcess, connection: "Connection[Any, Any]") -> None:
+def _call(environment: dict[str, str], ignored: set[signal.Signals], target: Callable[..., None], *args: Any) -> None:
+    """Call `target` with what a child inherits; the fork server has it from the time when it was started."""
+    os.environ.clear()
+    os.environ.update(environment)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+    target(*args)
+
+
+def end_process(process: BaseProcess, connection: "Connection[Any, Any]") -> None:
     """Close the connection, at which a process ends by itself, and kill one that does not."""
     connection.close()
     process.join(timeout=EXIT_TIMEOUT_SECONDS)

@@ -22,7 +22,7 @@ from bootdqn.runs.plugins import loaded_plugins
 from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.sweeps.cost import memory_needed
 from bootdqn.sweeps.executor import Ended, Event, SweepOutcome
-from bootdqn.sweeps.local import POLL_SECONDS, RunSettings, end_process, spawn
+from bootdqn.sweeps.local import POLL_SECONDS, RunSettings, end_process, start_process
 from bootdqn.sweeps.ray_driver import Request, drive
 from bootdqn.sweeps.sweep_file import PlannedRun
 
@@ -63,7 +63,7 @@ def run_on_ray(
     with _token(out) as token, stop_on_signal() as stop:
         memory = dict(zip(runs, memory_needed(runs), strict=True))
         request = Request(memory, gpus_per_run, RunSettings(out, loaded_plugins(), saving), token)
-        process, connection = spawn(drive, address, request, retries)
+        process, connection = start_process(drive, address, request, retries)
         try:
             ended = _relay(connection, on_event, stop, address)
         finally:
