@@ -1,5 +1,6 @@
 """A page in headless Chromium, as a reader would open it."""
 
+import html
 import json
 import re
 import shutil
@@ -26,3 +27,11 @@ def opened(page, profile, *flags, place=""):
 def data_of(page):
     """Return the data that the page carries."""
     return json.loads(re.search(r'type="application/json">(.*?)</script>', page.read_text(), re.DOTALL).group(1))
+
+
+def driven(directory, script):
+    """Return the data-told attribute, JSON, that `script` sets on the body of page.html in `directory`."""
+    page = directory / "driven.html"
+    page.write_text((directory / "page.html").read_text().replace("</body>", script + "</body>"))
+    dom = opened(page, directory / "profile")
+    return json.loads(html.unescape(re.search(r'data-told="(.*?)"', dom).group(1)))

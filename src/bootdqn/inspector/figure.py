@@ -10,7 +10,10 @@ from matplotlib.figure import Figure
 from bootdqn.common.specs import Array
 from bootdqn.common.text import as_plotted
 from bootdqn.config.variants import algorithm
-from bootdqn.inspector.recording import Recording, Step
+from bootdqn.inspector.recording import Recording, Step, StepAnalysis
+
+VISIBLE_SHARE = 0.04
+"""A bonus below this share of the axis of Q-values is hard to see: 10 of 250 pixels."""
 
 
 def plot_step(recording: Recording, number: int) -> Figure:
@@ -29,6 +32,18 @@ def plot_step(recording: Recording, number: int) -> Figure:
         if scores_below:
             _plot_scores(figure.add_subplot(grid[1, 1]), step, recording)
         return figure
+
+
+def bonuses_are_invisible(recording: Recording) -> bool:
+    """Return whether gain and EVOI are too small to see beside the Q-values in most of the steps that have any."""
+    shares = []
+    for step in recording.steps:
+        found = recording.analysis(step)
+        low, high = _limits(_plotted_values(step, found))
+        bonus = float(max(found.gain.max(), found.evoi.max()))
+        if bonus > 0:
+            shares.append(bonus / (high - low))
+    return bool(shares) and float(np.median(shares)) < VISIBLE_SHARE
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -52,7 +67,7 @@ def _plot_state(axes: Axes, step: Step, recording: Recording) -> None:
 def _plot_values(axes: Axes, step: Step, recording: Recording) -> None:
     found = recording.analysis(step)
     x = np.arange(len(step.names))
-    floor = _scale(axes, np.concatenate([step.q.ravel(), found.own + found.gain, found.own + found.evoi]))
+    floor = _scale(axes, _plotted_values(step, found))
     colours = {"gain": algorithm("gain").colour, "EVOI": algorithm("evoi:reduce=sum").colour}
     for (label, extra), shift in zip((("gain", found.gain), ("EVOI", found.evoi)), (-0.2, 0.2), strict=True):
         label_of_q = f"Q of head {step.head}" if shift < 0 else None
@@ -66,6 +81,11 @@ def _plot_values(axes: Axes, step: Step, recording: Recording) -> None:
     who = f"head {step.head}" if recording.follows_head else recording.strategy_text
     axes.set_title(as_plotted(f"{who} did {step.names[step.action]}"), fontsize=9)
     axes.figure.legend(loc="outside upper right", ncols=3, frameon=False, fontsize=8)
+
+
+def _plotted_values(step: Step, found: StepAnalysis) -> Array:
+    values: Array = np.concatenate([step.q.ravel(), found.own + found.gain, found.own + found.evoi])
+    return values
 
 
 def _plot_scores(axes: Axes, step: Step, recording: Recording) -> None:
@@ -93,14 +113,20 @@ def _label_actions(axes: Axes, step: Step) -> None:
 
 def _scale(axes: Axes, values: Array, margin: float = 0.08) -> float:
     """Fit the axis to `values`, with a line at zero if that is near, and return the bottom of the bars."""
+    low, high = _limits(values)
+    pad = margin * (high - low or 1)
+    axes.set_ylim(low - pad, high + pad)
+    if low <= 0 <= high:
+        axes.axhline(0, color="black", linewidth=0.8)
+        return 0.0
+    return low - pad
+
+
+def _limits(values: Array) -> tuple[float, float]:
+    """Return the lowest and the highest of `values`, or zero in their place if it is near."""
     low, high = float(values.min()), float(values.max())
     if low > 0 and (low < high / 2 or low == high):
         low = 0.0
     if high < 0 and (high > low / 2 or low == high):
         high = 0.0
-    room = margin * (high - low or 1)
-    axes.set_ylim(low - room, high + room)
-    if low <= 0 <= high:
-        axes.axhline(0, color="black", linewidth=0.8)
-        return 0.0
-    return low - room
+    return low, high

@@ -19,7 +19,7 @@ from bootdqn.common.specs import Array
 from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.variants import algorithm
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Evoi, Gain, Strategy, Vote
-from bootdqn.inspector.figure import plot_step, save_figure
+from bootdqn.inspector.figure import bonuses_are_invisible, plot_step, save_figure
 from bootdqn.inspector.maps import Maps, deep_sea_maps
 from bootdqn.inspector.recording import ComparedStrategies, Recorder, Recording, Step
 from bootdqn.runs.directory import find_weights
@@ -98,20 +98,25 @@ def summary(recording: Recording) -> str:
 def flip_sentence(recording: Recording, step: Step) -> str:
     """Return two sentences that explain, with the numbers, why the strategy did not follow the reference."""
     found, reference = recording.analysis(step), recording.reference(step)
-    done, alone = step.action, int(np.argmax(reference))
+    done, alone = step.action, recording.reference_action(step)
     who, it = (f"Head {step.head} alone", "It") if recording.follows_head else ("The ensemble's mean", "The strategy")
-    text = (
-        f"{who} would do {step.names[alone]} (Q {reference[alone]:.3g}). "
-        f"{it} did {step.names[done]} (Q {reference[done]:.3g})"
-    )
+    value, value_of_other = _distinct(reference[done], reference[alone])
+    text = f"{who} would do {step.names[alone]} (Q {value_of_other}). {it} did {step.names[done]} (Q {value})"
     bonuses = {Gain: ("gain", found.gain), Evoi: ("EVOI", found.evoi)}
     if type(recording.strategy) in bonuses:
         word, bonus = bonuses[type(recording.strategy)]
-        return f"{text}: {word} adds {bonus[done]:.3g} to it, and {bonus[alone]:.3g} to the other."
-    mine, other = recording.decision_values(step)[[done, alone]]
+        mine, other = _distinct(bonus[done], bonus[alone])
+        return f"{text}: {word} adds {mine} to it, and {other} to the other."
+    mine, other = _distinct(*recording.decision_values(step)[[done, alone]])
     if recording.scores_are_log_probabilities:
-        return f"{text}: sampled with probability {mine:.3g}, the other has {other:.3g}."
-    return f"{text}: its score is {mine:.3g}, the other's {other:.3g}."
+        return f"{text}: sampled with probability {mine}, the other has {other}."
+    return f"{text}: its score is {mine}, the other's {other}."
+
+
+def _distinct(one: float, other: float) -> tuple[str, str]:
+    """Return two numbers with three digits, or with as many, up to seven, as make them differ."""
+    texts = [(f"{one:.3g}", f"{other:.3g}"), *((f"{one:#.{k}g}", f"{other:#.{k}g}") for k in range(4, 8))]
+    return next((pair for pair in texts if pair[0] != pair[1]), texts[0])
 
 
 def _cause(strategy: Strategy) -> str:
@@ -129,7 +134,7 @@ def write_page(recording: Recording, maps: list[Maps], path: Path) -> Path:
     parts = {
         "TITLE": escape(f"{recording.title}: why it chose that action"),
         "STYLE": (_HERE / "inspector.css").read_text(encoding="utf-8"),
-        "SCRIPT": (_HERE / "inspector.js").read_text(encoding="utf-8"),
+        "SCRIPT": "".join((_HERE / name).read_text(encoding="utf-8") for name in ("charts.js", "inspector.js")),
         "DATA": data,
     }
     content = re.sub(
@@ -147,6 +152,7 @@ def page_data(recording: Recording, maps: list[Maps]) -> dict[str, Any]:
         "strategy": recording.strategy_text,
         "followsHead": recording.follows_head,
         "bars": _bonus_label(recording.compared),
+        "relative": bonuses_are_invisible(recording),
         "weightsStep": recording.weights_step,
         "methods": [{"name": name, "colour": colour} for name, colour in recording.methods.items()],
         "scoreTitle": None if recording.scores_in_bars else recording.score_title,
@@ -193,6 +199,7 @@ def _step(recording: Recording, step: Step) -> dict[str, Any]:
         "value": round(float(found.mean.max()), DIGITS),
         "vote_entropy": round(found.vote_entropy, DIGITS),
         "flip": flip_sentence(recording, step) if recording.flip(step) else None,
+        "alone": recording.reference_action(step),
         "names": step.names,
         "cell": step.cell,
         "frame": None if step.frame is None else _image(step.frame),

@@ -151,9 +151,13 @@ class Recording:
         values: Array = step.q[step.head] if self.follows_head else step.q.mean(axis=0)
         return values
 
+    def reference_action(self, step: Step) -> int:
+        """Return the action with the highest reference Q-value."""
+        return int(np.argmax(self.reference(step)))
+
     def flip(self, step: Step) -> bool:
         """Return whether the strategy chose another action than the reference Q-values alone."""
-        return step.action != int(np.argmax(self.reference(step)))
+        return step.action != self.reference_action(step)
 
     @property
     def _is_compared(self) -> bool:
