@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bootdqn.cli.main import run_command_line
-from bootdqn.config.train import SavingConfig
+from bootdqn.config.train import LoggerConfig, SavingConfig
 
 TRAIN, SWEEP = "train deep-sea", "sweep paper-deepsea-smoke"
 UNTOLD = {"tensorboard": False, "wandb": False, "restart": False, "saving": SavingConfig()}
@@ -27,6 +27,8 @@ class ReachedError(Exception):
         (f"{TRAIN} {EVERY}", "training.run.run", UNTOLD | SAVING),
         (f"resume begun {EVERY}", "training.run.run", UNTOLD | SAVING),
         (f"{SWEEP} --retries 4 {EVERY}", "sweeps.run_sweep.run_sweep", {"retries": 4, **SAVING}),
+        (f"{SWEEP} --wandb", "sweeps.run_sweep.run_sweep", {"loggers": LoggerConfig(wandb=True)}),
+        (f"{SWEEP} --tensorboard", "sweeps.run_sweep.run_sweep", {"loggers": LoggerConfig(tensorboard=True)}),
         (f"{SWEEP} --workers 3", "sweeps.run_sweep.run_sweep", {"workers": 3, "retries": 1}),
         (
             "evaluate begun --episodes 2 --max-steps 3 --seed 5 --vote mean --weights 8",

@@ -5,10 +5,15 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 import pytest
+from rich.console import Console
 
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import from_flat
+from bootdqn.config.train import LoggerConfig, from_flat
 from bootdqn.runs.directory import RunDirectory
+from bootdqn.runs.plugins import Plugins
+from bootdqn.sweeps.local import RunSettings, train_run
+from bootdqn.sweeps.run_sweep import run_sweep
+from bootdqn.sweeps.sweep_file import deep_sea_race
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.loggers import WandbLogger, scalars
 from bootdqn.training.run import run
@@ -170,3 +175,29 @@ def test_weights_and_biases_is_told_the_configuration_and_every_record(tmp_path,
     assert (started["id"], started["resume"]) == ("identity", "allow")
     assert fake.logged == [{"update/loss": 0.5, "step": 7}]
     assert fake.finished
+
+
+def test_the_runs_of_a_sweep_are_one_group_each_named_by_its_directory(tmp_path, monkeypatch):
+    started = []
+    wandb = ModuleType("wandb")
+    wandb.__spec__ = ModuleSpec("wandb", None)
+    wandb.init = lambda **options: started.append(options) or FailingSink(10**9)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    out = tmp_path / "my-sweep"
+    settings = RunSettings(out, Plugins(), None, LoggerConfig(tensorboard=True, wandb=True))
+    for planned in deep_sea_race(["greedy", "gain"], [3], num_seeds=1, max_episodes=5).runs():
+        assert train_run(planned, settings).finished
+        assert list((out / planned.name / "tensorboard").iterdir())
+    assert [(run["group"], run["name"]) for run in started] == [
+        ("my-sweep", "size-3/greedy/seed-0"),
+        ("my-sweep", "size-3/gain/seed-0"),
+    ]
+    assert len({run["id"] for run in started}) == 2
+
+
+def test_a_sweep_names_a_missing_package_before_it_starts_a_process(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    runs = deep_sea_race(["greedy"], [3], num_seeds=1, max_episodes=5).runs()
+    with pytest.raises(UsageError, match="--tensorboard needs a package"):
+        run_sweep(runs, tmp_path / "out", Console(quiet=True), loggers=LoggerConfig(tensorboard=True))
+    assert not (tmp_path / "out").exists()

@@ -10,7 +10,7 @@ from bootdqn.cli.arguments import Repeated, UserCode
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.common.fields import Flag, NonNegativeInt, PositiveInt, Range, check_fields
 from bootdqn.common.text import format_count
-from bootdqn.config.train import SavingConfig
+from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
@@ -113,6 +113,7 @@ class SweepCommand:
     gpus_per_run: Annotated[float, Range(ge=0)] = 0.0
     """Share of a GPU that each run requests from Ray."""
     user_code: UserCode = field(default_factory=UserCode)
+    loggers: LoggerConfig = field(default_factory=LoggerConfig)
     saving: SavingConfig = field(default_factory=SavingConfig)
 
     def __post_init__(self) -> None:
@@ -147,6 +148,7 @@ class SweepCommand:
             ray=self.ray,
             gpus_per_run=self.gpus_per_run,
             saving=self.saving,
+            loggers=self.loggers,
         )
         failed = [end for end in outcome.ended if end.error is not None]
         for end in failed:

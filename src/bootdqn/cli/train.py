@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic
 
 from bootdqn.cli.arguments import UserCode
 from bootdqn.common.fields import Flag, PositiveInt, check_fields
-from bootdqn.config.train import EnvT, SavingConfig, TrainConfig
+from bootdqn.config.train import EnvT, LoggerConfig, SavingConfig, TrainConfig
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,9 @@ class TrainingOptions:
 
     quiet: bool = False
     """Show no progress."""
-    tensorboard: bool = False
-    """Also write TensorBoard's event files into the run directory (extra: tensorboard)."""
-    wandb: bool = False
-    """Also log to Weights & Biases (extra: wandb; WANDB_MODE=offline keeps it on this machine)."""
     restart: bool = False
     """Start from scratch, even if this run was started or finished before; its results are removed."""
+    loggers: LoggerConfig = field(default_factory=LoggerConfig)
     saving: SavingConfig = field(default_factory=SavingConfig)
 
     def train(self, config: TrainConfig[Any], path: Path) -> int:
@@ -37,8 +34,8 @@ class TrainingOptions:
                 callbacks,
                 saving=self.saving,
                 restart=self.restart,
-                tensorboard=self.tensorboard,
-                wandb=self.wandb,
+                tensorboard=self.loggers.tensorboard,
+                wandb=self.loggers.wandb,
             )
         unsaved = "; NOT everything could be written" if outcome.exit_code == 1 else ""
         print(f"{path}: {'already ' if outcome.already_finished else ''}{summary_line(outcome.summary)}{unsaved}")

@@ -72,6 +72,17 @@ class SavingConfig:
 
 
 @dataclass(frozen=True)
+class LoggerConfig:
+    """Loggers besides metrics.jsonl. Not part of a run's configuration: they change no number."""
+
+    tensorboard: bool = False
+    """Also write TensorBoard's event files into the run directory (extra: tensorboard)."""
+    wandb: bool = False
+    """Also log to Weights & Biases, the runs of a sweep as a group (extra: wandb; WANDB_MODE=offline keeps it on this
+    machine)."""
+
+
+@dataclass(frozen=True)
 class TrainConfig(Generic[EnvT]):
     """Everything that the numbers of a run depend on."""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bootdqn.common.errors import RunInUseError, TrainingError, UsageError
-from bootdqn.config.train import SavingConfig
+from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.runs.lock import LOST_AFTER_SECONDS
 from bootdqn.runs.plugins import Plugins, loaded_plugins
 from bootdqn.runs.signals import STOP_SIGNALS, StopRequest, handled_signals, stop_on_signal
@@ -41,6 +41,7 @@ class RunSettings(NamedTuple):
     """The run directories are below it."""
     plugins: Plugins
     saving: SavingConfig | None
+    loggers: LoggerConfig = LoggerConfig()
 
 
 def run_locally(
@@ -51,6 +52,7 @@ def run_locally(
     *,
     retries: int = 0,
     saving: SavingConfig | None = None,
+    loggers: LoggerConfig | None = None,
 ) -> SweepOutcome:
     """Train every run in its run directory below `out`, `workers` at a time, and return how each ended.
 
@@ -62,7 +64,8 @@ def run_locally(
     """
     runs = list(runs)
     with stop_on_signal() as stop:
-        backend = LocalBackend(min(workers, len(runs)), RunSettings(out, loaded_plugins(), saving), stop)
+        settings = RunSettings(out, loaded_plugins(), saving, loggers or LoggerConfig())
+        backend = LocalBackend(min(workers, len(runs)), settings, stop)
         ended = execute(runs, backend, on_event, lambda: bool(stop), retries=retries)
         return SweepOutcome(ended, stop.exit_code if stop else None)
 
@@ -218,7 +221,15 @@ def train_run(
         try:
             settings.plugins.load()
             callbacks = RunCallbacks(show=show, warn=keep_warning)
-            outcome = run(planned.config, settings.out / planned.name, callbacks, saving=settings.saving)
+            outcome = run(
+                planned.config,
+                settings.out / planned.name,
+                callbacks,
+                saving=settings.saving,
+                tensorboard=settings.loggers.tensorboard,
+                wandb=settings.loggers.wandb,
+                sweep=settings.out,
+            )
         except RunInUseError as error:
             if time.monotonic() >= deadline:
                 return Ended(planned, None, f"{type(error).__name__}: {error}")

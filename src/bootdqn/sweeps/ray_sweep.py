@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.config.train import SavingConfig
+from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.runs.plugins import loaded_plugins
 from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.sweeps.cost import memory_needed
@@ -38,6 +38,7 @@ def run_on_ray(
     retries: int = 0,
     gpus_per_run: float = 0.0,
     saving: SavingConfig | None = None,
+    loggers: LoggerConfig | None = None,
 ) -> SweepOutcome:
     """Train every run in its run directory below `out`, which all nodes share, and return how each ended.
 
@@ -52,6 +53,7 @@ def run_on_ray(
             node is lost, or cannot train runs, is retried on another node however often.
         gpus_per_run: The share of a GPU that each run asks for.
         saving: When to save checkpoints.
+        loggers: Loggers besides the metrics.
 
     Raises:
         UsageError: There is no such cluster, or none of its nodes sees `out` and has the user's code.
@@ -62,7 +64,8 @@ def run_on_ray(
     out.mkdir(parents=True, exist_ok=True)
     with _token(out) as token, stop_on_signal() as stop:
         memory = dict(zip(runs, memory_needed(runs), strict=True))
-        request = Request(memory, gpus_per_run, RunSettings(out, loaded_plugins(), saving), token)
+        settings = RunSettings(out, loaded_plugins(), saving, loggers or LoggerConfig())
+        request = Request(memory, gpus_per_run, settings, token)
         process, connection = start_process(drive, address, request, retries)
         try:
             ended = _relay(connection, on_event, stop, address)

@@ -100,12 +100,18 @@ class WandbLogger:
 
     name: ClassVar[str] = "Weights & Biases"
 
-    def __init__(self, run_dir: Path, config: dict[str, Any], identity: str) -> None:
-        """Start or resume the run that `identity` names."""
+    def __init__(self, run_dir: Path, config: dict[str, Any], identity: str, sweep: Path | None = None) -> None:
+        """Start or resume the run that `identity` names; with `sweep`, the directory of its sweep, in that group."""
         import wandb
 
         self._run = wandb.init(
-            project="bootdqn", name=run_dir.name, dir=str(run_dir), config=config, id=identity, resume="allow"
+            project="bootdqn",
+            name=run_dir.name if sweep is None else run_dir.relative_to(sweep).as_posix(),
+            group=None if sweep is None else sweep.resolve().name,
+            dir=str(run_dir),
+            config=config,
+            id=identity,
+            resume="allow",
         )
 
     def write(self, record: dict[str, Any]) -> None:

@@ -51,6 +51,7 @@ def run(
     restart: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
+    sweep: Path | None = None,
 ) -> RunOutcome:
     """Train the run that `config` describes in `run_dir`.
 
@@ -65,6 +66,7 @@ def run(
         restart: Start the run again, even if it was started or finished before.
         tensorboard: Also write TensorBoard's event files.
         wandb: Also log to Weights & Biases.
+        sweep: Directory of the sweep that the run belongs to: its group in Weights & Biases.
 
     Raises:
         UsageError: The directory holds something else, or the configuration asks for something that is not there.
@@ -96,7 +98,9 @@ def run(
                 provenance, first_step = Provenance.read(directory), loaded.step + 1
             provenance = provenance.keeping_checkpoint(saving.keep_checkpoint)
             # before anything is removed: if a logger cannot be opened, the run is still there
-            loggers = _open_loggers(config, directory, provenance, first_step, tensorboard=tensorboard, wandb=wandb)
+            loggers = _open_loggers(
+                config, directory, provenance, first_step, sweep, tensorboard=tensorboard, wandb=wandb
+            )
             if loaded is None:
                 clear_run(directory)
                 write_json_atomically(directory.config, to_flat(config))
@@ -179,6 +183,7 @@ def _open_loggers(
     directory: RunDirectory,
     provenance: Provenance,
     first_step: int,
+    sweep: Path | None,
     *,
     tensorboard: bool,
     wandb: bool,
@@ -186,7 +191,7 @@ def _open_loggers(
     loggers: list[Logger] = []
     if wandb:
         with logger_errors("wandb"):
-            loggers.append(WandbLogger(directory.path, to_flat(config), provenance.identity))
+            loggers.append(WandbLogger(directory.path, to_flat(config), provenance.identity, sweep))
     if tensorboard:
         loggers.append(TensorBoardLogger(directory.tensorboard, first_step))
     return loggers
