@@ -69,9 +69,12 @@ def test_a_strategy_is_written_in_one_way():
 @pytest.mark.parametrize(
     ("flat", "message"),
     [
-        ({"environment": "deep-see"}, "environment must be one of deep-sea, atari, gym; got 'deep-see'"),
+        ({"environment": "deep-see"}, "environment must be one of deep-sea, atari, gym, bsuite; got 'deep-see'"),
         ({}, "environment is missing: one of deep-sea, atari, gym"),
-        ({"environmnt": "deep-sea"}, "environment is missing: one of deep-sea, atari, gym; 'environmnt' is no setting"),
+        (
+            {"environmnt": "deep-sea"},
+            "environment is missing: one of deep-sea, atari, gym, bsuite; 'environmnt' is no setting",
+        ),
         ({"environment": "gym", "total_steps": 9}, "the environment gym needs env_id, as in env_id = 'CartPole-v1'"),
         ({"environment": "atari"}, "the environment atari needs game, as in game = 'Gravitar'"),
         ({"environment": "deep-sea", "num_head": 3}, "unknown setting 'num_head'; did you mean 'num_heads'"),

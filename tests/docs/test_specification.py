@@ -9,7 +9,8 @@ from bootdqn.config.train import DEEP_SEA, default_settings, resolve
 from reference.documents import ROOT
 
 TEXT = (ROOT / "docs/specification.md").read_text(encoding="utf-8")
-DEFAULTS = default_settings()
+DEFAULTS = {kind: default_settings()[kind] for kind in ("deep-sea", "atari", "gym")}
+"""bsuite has a page of its own."""
 ROW = re.compile(r"^\| `--([\w-]+)` \| (.*) \| (.*) \| (.*) \|$", re.MULTILINE)
 TABLE = {name.replace("-", "_"): dict(zip(DEFAULTS, cells, strict=True)) for name, *cells in ROW.findall(TEXT)}
 OURS = {

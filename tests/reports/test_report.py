@@ -117,7 +117,7 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
     assert why["torn"].startswith("unreadable")
     assert why["empty"] == "interrupted: not evaluated yet"
     assert why["odd"] == "unreadable: KeyError: 'strategy'"
-    assert why["moon"] == "the environment 'moon': this report is about DeepSea, Atari and Gymnasium"
+    assert why["moon"] == "the environment 'moon': this report is about deep-sea, atari, gym, bsuite"
 
 
 def test_runs_under_way_tell_how_far_they_are(tmp_path):

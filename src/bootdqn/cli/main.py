@@ -15,12 +15,12 @@ from bootdqn.cli.sweep import DemoCommand, SweepCommand
 from bootdqn.cli.train import ResumeCommand, TrainCommand
 from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
 from bootdqn.common.text import did_you_mean, printable
-from bootdqn.config.train import ATARI, DEEP_SEA, GYM
+from bootdqn.config.train import ATARI, BSUITE, DEEP_SEA, GYM
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.plugins import Plugins
 
 _BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
-"""Flags that limit training: episodes on DeepSea, steps in Gymnasium, frames on Atari."""
+"""Flags that limit training: episodes on DeepSea and in bsuite, steps in Gymnasium, frames on Atari."""
 _LESS_MEMORY = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
 _LESS_GPU_MEMORY = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
 
@@ -69,6 +69,13 @@ COMMANDS: dict[str, Any] = {
             "Train one agent on any Gymnasium environment with discrete actions.",
             example="bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
             synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
+        ),
+        "bsuite": CommandSpec(
+            TrainCommand(BSUITE),
+            "Train one agent in one setting of bsuite's exploration experiments: deep_sea, deep_sea_stochastic and "
+            "cartpole_swingup; `bootdqn sweep bsuite-exploration` trains it in all of them.",
+            example="bootdqn train bsuite --id deep_sea/7 --strategy evoi:reduce=sum",
+            synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
         ),
     },
     "resume": CommandSpec(

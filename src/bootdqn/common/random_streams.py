@@ -13,6 +13,33 @@ def random_stream(seed: int, purpose: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(sequence))
 
 
+LARGEST_LEGACY_SEED = 2**32 - 1
+"""The largest seed of `RandomState`; Gymnasium allows larger ones."""
+
+
+def legacy_generator(source: int | dict[str, Any] | None, fallback: np.random.Generator) -> np.random.RandomState:
+    """Return a generator of NumPy's legacy kind, which bsuite uses.
+
+    Args:
+        source: A seed, or what `legacy_state` returned.
+        fallback: Samples the seed where there is none, or it is too large.
+    """
+    if isinstance(source, dict):
+        generator = np.random.RandomState(0)
+        key = np.array(source["state"]["key"], dtype=np.uint32)
+        generator.set_state({**source, "state": {"key": key, "pos": source["state"]["pos"]}})
+        return generator
+    if source is None or source > LARGEST_LEGACY_SEED:
+        source = int(fallback.integers(LARGEST_LEGACY_SEED, endpoint=True))
+    return np.random.RandomState(source)
+
+
+def legacy_state(generator: np.random.RandomState) -> dict[str, Any]:
+    """Return the state of a generator, ready for JSON."""
+    state: dict[str, Any] = generator.get_state(legacy=False)
+    return {**state, "state": {"key": state["state"]["key"].tolist(), "pos": int(state["state"]["pos"])}}
+
+
 class RandomStreams:
     """Random streams of one run, created when first used, saved and restored together.
 

@@ -8,6 +8,7 @@ from bootdqn.common.fields import Flag, NonNegativeInt, PositiveInt, Range, chec
 from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
 from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import ModuleName, UserCodeNotImportedError, imported_environments
+from bootdqn.config.bsuite import BsuiteConfig
 
 Seed = Annotated[int, Range(ge=0, le=2**32 - 1)]
 
@@ -260,4 +261,4 @@ class GymConfig:
         return self.total_steps
 
 
-EnvConfig = DeepSeaConfig | AtariConfig | GymConfig
+EnvConfig = DeepSeaConfig | AtariConfig | GymConfig | BsuiteConfig

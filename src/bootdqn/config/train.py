@@ -13,6 +13,7 @@ from bootdqn.common.fields import Pattern, PositiveInt, Range, check_fields, for
 from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
+from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, Seed
 from bootdqn.exploration.voting import VoteRule
 
@@ -145,9 +146,17 @@ Where rewards are sparse, heads that all learn from the same few thousand silent
 half the data each, and a uniform start, keep them apart.
 """
 
+BSUITE = TrainConfig(
+    env=BsuiteConfig(), actor=ActorConfig(strategy="evoi:reduce=sum"), learner=LearnerConfig(target_every=4)
+)
+"""The paper's DeepSea settings, with the target copy every 4 steps of bsuite's own Bootstrapped DQN.
+
+bsuite scores one agent on all of its experiments, so they have the same settings.
+"""
+
 _CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
 """Settings that no number of a run depends on."""
-DEFAULTS: dict[str, TrainConfig[Any]] = {DeepSeaConfig.kind: DEEP_SEA, AtariConfig.kind: ATARI, GymConfig.kind: GYM}
+DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (DEEP_SEA, ATARI, GYM, BSUITE)}
 
 
 def default_settings() -> dict[str, dict[str, Any]]:
@@ -162,6 +171,8 @@ def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
         learner = replace(learner, target_every=env.default_target_every)
     if isinstance(env, DeepSeaConfig) and env.mapping_seed is None and env.randomize_actions:
         env = replace(env, mapping_seed=config.run.seed)
+    if isinstance(env, BsuiteConfig) and env.max_episodes is None:
+        env = replace(env, max_episodes=env.default_max_episodes)
     return replace(config, env=env, learner=learner)
 
 

@@ -89,6 +89,9 @@ TASK_SETTINGS = {
         {"size", "max_episodes", "stop_when_solved", "eval_every_steps", "eval_episodes", "eval_max_steps", "vote"}
     ),
     "atari": frozenset({"game", "total_frames"}),
+    "bsuite": frozenset(
+        {"bsuite_id", "max_episodes", "stop_when_solved", "eval_every_steps", "eval_episodes", "eval_max_steps", "vote"}
+    ),
     "gym": frozenset({"env_id", "env_options", "total_steps"}),
 }
 """Settings of the task and the budget, or that no result depends on; reports distinguish runs by them otherwise."""

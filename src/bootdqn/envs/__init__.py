@@ -1,10 +1,11 @@
-"""The environments: DeepSea, TwoPaths, Atari and those of Gymnasium's registry, where this package adds its own."""
+"""The environments: DeepSea, TwoPaths, CartpoleSwingup, Atari and those of Gymnasium's registry."""
 
 import gymnasium
 
 ENTRY_POINTS = {
     "bootdqn/DeepSea-v0": "bootdqn.envs.deep_sea:DeepSea",
     "bootdqn/TwoPaths-v0": "bootdqn.envs.two_paths:TwoPaths",
+    "bootdqn/CartpoleSwingup-v0": "bootdqn.envs.cartpole_swingup:CartpoleSwingup",
 }
 
 
@@ -13,4 +14,5 @@ def register_environments() -> None:
     for name, entry_point in ENTRY_POINTS.items():
         if name not in gymnasium.registry:
             # without a seed, training, evaluation and a resumed run would each have another map
-            gymnasium.register(name, entry_point=entry_point, kwargs={"mapping_seed": 0})
+            kwargs = {} if "CartpoleSwingup" in name else {"mapping_seed": 0}
+            gymnasium.register(name, entry_point=entry_point, kwargs=kwargs)

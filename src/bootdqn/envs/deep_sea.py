@@ -9,8 +9,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-_LARGEST_LEGACY_SEED = 2**32 - 1
-"""The largest seed of `RandomState`; Gymnasium allows larger ones."""
+from bootdqn.common.random_streams import legacy_generator, legacy_state
 
 _COLOURS = {
     "line": (12, 22, 40),
@@ -103,7 +102,7 @@ class DeepSea(gym.Env[int, int]):
         """Start an episode at the top left; a seed also restarts the wind."""
         super().reset(seed=seed, options=options)
         if not self._deterministic and (seed is not None or self._wind is None):
-            self._wind = self._new_wind(seed)
+            self._wind = legacy_generator(seed, self.np_random)
         self._row = 0
         self._column = 0
         self._bad_episode = False
@@ -200,7 +199,7 @@ class DeepSea(gym.Env[int, int]):
             "column": self._column,
             "bad_episode": self._bad_episode,
             "denoised_return": self._denoised_return,
-            "wind": None if self._wind is None else _state_of_wind(self._wind),
+            "wind": None if self._wind is None else legacy_state(self._wind),
             "np_random": self.np_random.bit_generator.state,
             "np_random_seed": self.np_random_seed,
         }
@@ -221,7 +220,7 @@ class DeepSea(gym.Env[int, int]):
         generator = np.random.Generator(np.random.PCG64())
         generator.bit_generator.state = state["np_random"]
         self._np_random, self._np_random_seed = generator, state["np_random_seed"]
-        self._wind = None if state["wind"] is None else _wind_from_state(state["wind"])
+        self._wind = None if state["wind"] is None else legacy_generator(state["wind"], generator)
         self._right = [bytes(map(int, row)) for row in state["action_mapping"]]
         self._row = state["row"]
         self._column = state["column"]
@@ -234,12 +233,6 @@ class DeepSea(gym.Env[int, int]):
             "deterministic": self._deterministic,
             "unscaled_move_cost": self._unscaled_move_cost,
         }
-
-    def _new_wind(self, seed: int | None) -> np.random.RandomState:
-        """Return the random stream that bsuite has for `seed`; without a seed, one that `np_random` seeds."""
-        if seed is None or seed > _LARGEST_LEGACY_SEED:
-            seed = int(self.np_random.integers(_LARGEST_LEGACY_SEED, endpoint=True))
-        return np.random.RandomState(seed)
 
     def _diver(self) -> tuple[int, int]:
         return min(self._row, self._size - 1), self._column
@@ -268,19 +261,6 @@ class DeepSea(gym.Env[int, int]):
         image[:, ::pixels] = _COLOURS["line"]
         image[-1] = image[:, -1] = _COLOURS["line"]
         return image
-
-
-def _state_of_wind(wind: np.random.RandomState) -> dict[str, Any]:
-    """Return `RandomState.get_state()`, with the key as a list of ints."""
-    state: dict[str, Any] = wind.get_state(legacy=False)
-    return {**state, "state": {"key": state["state"]["key"].tolist(), "pos": int(state["state"]["pos"])}}
-
-
-def _wind_from_state(state: dict[str, Any]) -> np.random.RandomState:
-    wind = np.random.RandomState(0)
-    key = np.array(state["state"]["key"], dtype=np.uint32)
-    wind.set_state({**state, "state": {"key": key, "pos": state["state"]["pos"]}})
-    return wind
 
 
 BAD_FRACTION = 0.9

@@ -9,7 +9,9 @@ from gymnasium.wrappers import FrameStackObservation
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
+from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import AtariConfig, EnvConfig, GymConfig
+from bootdqn.envs.cartpole_swingup import CartpoleSwingup
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.gymnasium_env import make_gymnasium_env
 
@@ -67,6 +69,10 @@ def make_environment(config: EnvConfig, render_mode: str | None = None) -> Envir
         return make_atari(config, render_mode)
     if isinstance(config, GymConfig):
         return make_gymnasium_env(config, render_mode)
+    if isinstance(config, BsuiteConfig):
+        if config.experiment == "cartpole_swingup":
+            return CartpoleSwingup(**config.settings, render_mode=render_mode)
+        return DeepSea(**config.settings, deterministic=config.experiment == "deep_sea", render_mode=render_mode)
     return DeepSea(
         size=config.size,
         deterministic=config.deterministic,

@@ -52,7 +52,8 @@ def deep_sea_maps(recorder: Recorder, path: Path, seed: int, weights: Path | Non
 
 def _maps(recorder: Recorder, run: LoadedRun, seed: int) -> Maps:
     env: Any = recorder.environment
-    size = recorder.config.env.size
+    size = recorder.size
+    assert size is not None, "maps are of DeepSea"
     q = run.q_values(np.arange(size * size))
     right = np.asarray(env.unwrapped.action_mapping).ravel()
     share = vote_counts(q) / q.shape[-2]

@@ -16,7 +16,6 @@ from PIL import Image
 from bootdqn.common.errors import UsageError, check_writable
 from bootdqn.common.files import write_text_atomically
 from bootdqn.common.specs import Array
-from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.variants import algorithm
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Evoi, Gain, Strategy, Vote
 from bootdqn.inspector.figure import bonuses_are_invisible, plot_step, save_figure
@@ -79,7 +78,7 @@ def inspect_run(
         save_figure(plot_step(recording, shown), figure)
         return f"Open {figure}, which is of step {shown}.{without}"
     maps = []
-    if isinstance(recorder.config.env, DeepSeaConfig):
+    if recorder.size is not None:
         maps = deep_sea_maps(recorder, path, seed, find_weights(path, weights))
     page = write_page(recording, maps, out)
     return f"{summary(recording)} Open {page} in a browser.{without}"

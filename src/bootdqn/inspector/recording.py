@@ -11,7 +11,6 @@ from bootdqn.common.errors import RenderModeError, UsageError, blamed_on
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.common.text import printable
-from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.variants import algorithm
 from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import (
@@ -208,8 +207,10 @@ class Recorder:
         self.config, self.environment = self.run.config, self.run.environment
         self.strategy_text = strategy or self.config.actor.strategy
         self.strategy = parse_strategy(self.strategy_text)
-        self.compared = compared_strategies(self.strategy, on_deep_sea=isinstance(self.config.env, DeepSeaConfig))
         env = self.config.env
+        self.size: int | None = getattr(env, "size", None)
+        """N of DeepSea; None in other environments."""
+        self.compared = compared_strategies(self.strategy, on_deep_sea=self.size is not None)
         self.title = printable(f"{path.name or path}, {env.kind} {env.label}")
 
     def record(
@@ -269,8 +270,8 @@ class Recorder:
             return open_run(path, weights)
 
     def _frame_and_cell(self, observation: Array) -> tuple[Array | None, tuple[int, int] | None]:
-        if isinstance(self.config.env, DeepSeaConfig):
-            row, column = divmod(int(observation), self.config.env.size)
+        if self.size is not None:
+            row, column = divmod(int(observation), self.size)
             return None, (row, column)
         if self.render_error is not None:
             return None, None

@@ -11,12 +11,12 @@ import pandas as pd
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.fields import types_in
 from bootdqn.common.text import did_you_mean, printable
-from bootdqn.config.train import default_settings, setting_types
+from bootdqn.config.train import DEFAULTS, default_settings, setting_types
 from bootdqn.config.variants import algorithm, atari_algorithm, label, variant_of
 from bootdqn.runs.directory import RunDirectory, find_runs
 from bootdqn.runs.status import RunState, run_status
 
-BUDGETS = {"deep-sea": "max_episodes", "atari": "total_frames", "gym": "total_steps"}
+BUDGETS = {kind: config.env.budget for kind, config in DEFAULTS.items()}
 """By environment, the setting that is the budget of a run."""
 UNREADABLE = (DamagedFileError, ArithmeticError, LookupError, TypeError, ValueError)
 """Errors that reading a damaged run may raise."""
@@ -40,7 +40,7 @@ _SUMMARY = {
     **dict.fromkeys(("steps", "episodes", "updates", "frames", "evaluations"), _COUNT),
     "solved": _SWITCH,
     **dict.fromkeys(("solved_at", "solved_at_strict"), _COUNT),
-    **dict.fromkeys(("recent_return", "last_evaluation", "max_evaluation"), _NUMBER),
+    **dict.fromkeys(("recent_return", "last_evaluation", "max_evaluation", "total_return", "best_episode"), _NUMBER),
 }
 _IDENTITY = ("run", "environment", "task", "strategy", "algorithm", "seed")
 """Columns that identify the run of a metric."""
@@ -178,7 +178,7 @@ def _load_run(name: str, run: RunDirectory) -> dict[str, Any]:
     environment = str(status.config.get("environment"))
     row |= {"environment": environment, "status": status.label, "error": status.summary.get("error")}
     if environment not in BUDGETS:
-        return row | {"problem": f"the environment {environment!r}: this report is about DeepSea, Atari and Gymnasium"}
+        return row | {"problem": f"the environment {environment!r}: this report is about {', '.join(BUDGETS)}"}
     try:
         return row | _describe(environment, status.config) | _read_summary(environment, status.summary)
     except UNREADABLE as error:
@@ -196,6 +196,8 @@ def _describe(environment: str, config: Record) -> dict[str, Any]:
     elif environment == "atari":
         task = str(config["game"])
         whole_number(config, "num_heads")
+    elif environment == "bsuite":
+        task = str(config["bsuite_id"])
     else:
         task = " ".join([str(config["env_id"]), *map(str, config.get("env_options", []))])
     variant = variant_of(config, defaults)
@@ -229,8 +231,8 @@ def _read_summary(environment: str, summary: Record) -> dict[str, Any]:
         for name in ("solved_at", "solved_at_strict"):
             if summary[name] is not None:
                 whole_number(summary, name)
-    for name in ("seconds", "recent_return", "last_evaluation", "max_evaluation"):
-        if summary.get(name) is not None:
+    for name, kind in _SUMMARY.items():
+        if kind == _NUMBER and summary.get(name) is not None:
             finite_number(summary, name)
     found = {name: summary.get(name) for name in _SUMMARY}
     return found | {"solved": found["solved_at_strict"] is not None if "solved_at_strict" in summary else None}

@@ -34,7 +34,9 @@ _TYPES_IN_SUMMARY: dict[str, tuple[type, ...]] = {
     "status": (str,),
     "error": (str,),
     "seconds": _NUMBER,
-    **dict.fromkeys(("steps", "episodes", "updates", "frames", "evaluations"), (int,)),
+    "experiment": (str,),
+    **dict.fromkeys(("steps", "episodes", "updates", "frames", "evaluations", "bad_episodes"), (int,)),
+    **dict.fromkeys(("total_return", "best_episode"), _NUMBER),
     **dict.fromkeys(("solved_at", "solved_at_strict"), _MAYBE_COUNT),
     **dict.fromkeys(("recent_return", "max_evaluation", "last_evaluation"), _MAYBE_NUMBER),
 }

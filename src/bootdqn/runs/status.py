@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import is_present
 from bootdqn.common.text import format_count
-from bootdqn.config.train import TrainConfig, budget_change, differences, to_flat
+from bootdqn.config.train import DEFAULTS, TrainConfig, budget_change, differences, to_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import is_held
 
-_BUDGETS = {"deep-sea": ("max_episodes", "episode"), "atari": ("total_frames", "frame"), "gym": ("total_steps", "step")}
-"""The setting that is the budget, and its unit, by the environment's kind."""
+_UNITS = {"max_episodes": "episode", "total_frames": "frame", "total_steps": "step"}
+"""The units of the settings that are the budget of a run."""
 
 
 class RunState(Enum):
@@ -139,7 +139,7 @@ def _budget_problem(status: RunStatus, checkpoint: int, budget: int) -> str:
 def _ended_early(status: RunStatus) -> bool:
     """Return whether a finished run ended before its budget was used: solved DeepSea does."""
     config, summary = status.config, status.summary
-    solved = summary.get("solved_at") is not None and summary.get("solved_at_strict") is not None
+    solved = summary.get("solved_at") is not None and summary.get("solved_at_strict", summary["solved_at"]) is not None
     return bool(config.get("stop_when_solved") and solved and summary["episodes"] < config["max_episodes"])
 
 
@@ -179,7 +179,8 @@ def budget_use(
         DamagedFileError: Something is missing in its files, or not a number.
     """
     try:
-        setting, unit = _BUDGETS[config["environment"]]
+        setting = DEFAULTS[config["environment"]].env.budget
+        unit = _UNITS[setting]
         budget, used = int(config[setting]), summary.get("episodes" if unit == "episode" else "frames")
         if used is None:
             last = directory.last_metrics("episode" if unit == "episode" else None) or {"episode": 0, "step": 0}

@@ -24,7 +24,7 @@ BUILT_IN = Path(__file__).with_name("definitions")
 SMOKE = "-smoke"
 MAX_FILE_BYTES = 2**20
 MAX_RUNS = 1_000_000
-_TASKS = ("game", "env_id")
+_TASKS = ("game", "env_id", "bsuite_id")
 _UNPREFIXED = ("strategy", *_TASKS)
 """Settings whose value stands alone in the name of a directory."""
 _DIRECTORY = re.compile(r"[a-z0-9-][a-z0-9.-]{0,199}")

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
 from bootdqn.common.text import format_count, format_number
+from bootdqn.envs.bsuite import BsuiteCounts
 from bootdqn.envs.deep_sea import describe_solved
 from bootdqn.training.callbacks import Progress, RunCallbacks
 from bootdqn.training.stopping import RECENT_EPISODES
@@ -27,6 +29,9 @@ def describe(progress: Progress) -> str:
 
 def result_of_summary(summary: dict[str, Any]) -> str:
     """Return the results of a run in a few words."""
+    if "experiment" in summary:
+        counted = (field.name for field in fields(BsuiteCounts))
+        return BsuiteCounts(**{name: summary[name] for name in counted}).describe()
     if "solved_at_strict" in summary:
         otherwise = f"not solved in {format_count(summary['episodes'], 'episode')}"
         return describe_solved(summary["solved_at"], summary["solved_at_strict"], otherwise)

@@ -5,7 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 from bootdqn.common.text import format_count, format_number
+from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
+from bootdqn.envs.bsuite import BsuiteCounts
 from bootdqn.envs.deep_sea import SolvedRule, describe_solved
 from bootdqn.training.loop import StepResult
 
@@ -146,9 +148,71 @@ class StepBudgetRule:
         self._recent = deque(map(float, state["recent"]), RECENT_EPISODES)
 
 
-StoppingRule = DeepSeaStoppingRule | StepBudgetRule
+class BsuiteStoppingRule:
+    """Stop after a number of episodes, on DeepSea also once bsuite's score of the run is known."""
+
+    def __init__(self, config: BsuiteConfig) -> None:
+        self._stop_when_solved = config.stop_when_solved
+        self._cap = config.max_episodes or config.default_max_episodes
+        self._counts = BsuiteCounts(config.experiment)
+        self._beyond_the_cap: list[tuple[float, bool]] = []
+        """Return of each episode beyond the cap, and whether it was bad: a larger budget counts them."""
+
+    def add_step(self, result: StepResult) -> None:
+        """Count episodes; those that several environments finish beyond the cap do not count."""
+        self._count([(one.total_reward, bool(one.info.get("bad_episode", False))) for one in result.finished])
+
+    def _count(self, episodes: list[tuple[float, bool]]) -> None:
+        waiting = [*self._beyond_the_cap, *episodes]
+        number = self._cap - self._counts.episodes
+        for episode_return, bad in waiting[:number]:
+            self._counts.add_episode(episode_return, bad=bad)
+        self._beyond_the_cap = waiting[number:]
+
+    def add_evaluation(self, mean_return: float) -> None:
+        """Do nothing: bsuite scores the episodes of training."""
+
+    @property
+    def done(self) -> bool:
+        """Whether DeepSea is solved, and that ends the run, or the cap is reached."""
+        return (self._stop_when_solved and self._counts.solved_at is not None) or self._counts.episodes >= self._cap
+
+    @property
+    def completed(self) -> float:
+        """The fraction of the episodes."""
+        return self._counts.episodes / self._cap
+
+    @property
+    def position(self) -> str:
+        """The episode."""
+        return f"episode {self._counts.episodes:,}"
+
+    @property
+    def note(self) -> str:
+        """The counts that bsuite scores."""
+        return self._counts.describe()
+
+    def summary(self) -> dict[str, Any]:
+        """Return the counts that bsuite scores."""
+        return asdict(self._counts)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the counts."""
+        return asdict(self._counts) | {"beyond_the_cap": [list(one) for one in self._beyond_the_cap]}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore the counts; episodes that were beyond a smaller cap count now."""
+        counts = dict(state)
+        self._beyond_the_cap = [(float(value), bool(bad)) for value, bad in counts.pop("beyond_the_cap")]
+        self._counts = BsuiteCounts(**counts)
+        self._count([])
+
+
+StoppingRule = DeepSeaStoppingRule | BsuiteStoppingRule | StepBudgetRule
 
 
 def make_stopping_rule(config: EnvConfig) -> StoppingRule:
     """Return the stopping rule of runs on this environment."""
+    if isinstance(config, BsuiteConfig):
+        return BsuiteStoppingRule(config)
     return DeepSeaStoppingRule(config) if isinstance(config, DeepSeaConfig) else StepBudgetRule(config)

@@ -1,0 +1,105 @@
+"""The exploration experiments of bsuite 0.3.6 (Osband et al. 2020) by bsuite's ids, and the flags of a run on one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from bootdqn.common.fields import Flag, PositiveInt, check_fields
+from bootdqn.common.text import did_you_mean
+
+DEEP_SEA_SETTINGS = tuple({"size": size, "mapping_seed": 42} for size in range(10, 51, 2))
+SWINGUP_SETTINGS = tuple({"height_threshold": n / 20, "x_reward_threshold": 1 - n / 20} for n in range(20))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment: one environment in several settings, from easy to hard."""
+
+    settings: tuple[Mapping[str, Any], ...]
+    """Arguments of the environment in each setting."""
+    episodes: int
+    """Episodes of a run."""
+
+
+EXPERIMENTS = {
+    "deep_sea": Experiment(DEEP_SEA_SETTINGS, episodes=10_000),
+    "deep_sea_stochastic": Experiment(DEEP_SEA_SETTINGS, episodes=10_000),
+    "cartpole_swingup": Experiment(SWINGUP_SETTINGS, episodes=1000),
+}
+"""The members of bsuite's tag `exploration`."""
+BSUITE_IDS = tuple(f"{name}/{index}" for name, found in EXPERIMENTS.items() for index in range(len(found.settings)))
+
+
+@dataclass(frozen=True)
+class BsuiteConfig:
+    """A setting of one of bsuite's exploration experiments, and when to stop."""
+
+    kind: ClassVar[str] = "bsuite"
+    budget: ClassVar[str] = "max_episodes"
+    required_field: ClassVar[str | None] = "bsuite_id"
+    minutes_between_checkpoints: ClassVar[float] = 1.0
+    frames_per_step: ClassVar[int] = 1
+    frame_stack: ClassVar[int] = 1
+    clip_rewards: ClassVar[bool] = False
+    default_target_every: ClassVar[None] = None
+    bsuite_id: Annotated[str, Flag(name="id", metavar="EXPERIMENT/INDEX")] = "deep_sea/0"
+    """deep_sea/0 to deep_sea/20 and deep_sea_stochastic/0 to /20 (N = 10, 12, ..., 50), or cartpole_swingup/0 to /19
+    (the pole must be higher than INDEX/20, and the cart closer than that to the middle)."""
+    max_episodes: PositiveInt | None = None
+    """Stop after this many episodes (None: as in bsuite, 10,000 on DeepSea and 1,000 on CartPole)."""
+    stop_when_solved: bool = True
+    """Stop on DeepSea once bsuite's score of the run is known: it does not depend on later episodes."""
+    eval_every_steps: PositiveInt | None = None
+    """Environment steps from one evaluation to the next (None: no evaluation)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.bsuite_id not in BSUITE_IDS:
+            listed = ", ".join(f"{name}/0 to /{len(found.settings) - 1}" for name, found in EXPERIMENTS.items())
+            hint = did_you_mean(self.bsuite_id, BSUITE_IDS)
+            raise ValueError(f"--id must be one of {listed}; got {self.bsuite_id!r}{hint}")
+
+    @property
+    def experiment(self) -> str:
+        """Name of the experiment."""
+        return self.bsuite_id.partition("/")[0]
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Arguments of the environment."""
+        return EXPERIMENTS[self.experiment].settings[int(self.bsuite_id.partition("/")[2])]
+
+    @property
+    def default_max_episodes(self) -> int:
+        """Default of `max_episodes`."""
+        return EXPERIMENTS[self.experiment].episodes
+
+    @property
+    def size(self) -> int | None:
+        """N of DeepSea; None on CartPole."""
+        return self.settings.get("size")
+
+    @property
+    def label(self) -> str:
+        """Short name of the environment, for names of runs."""
+        return self.bsuite_id
+
+    @property
+    def costs_like(self) -> str:
+        """Key that environments with the same cost per step share."""
+        return self.experiment if self.size is None else f"DeepSea {self.size}"
+
+    @property
+    def longest_episode(self) -> int:
+        """Maximum number of steps of an episode; rounding makes the 10 seconds of CartPole 1001 steps of 0.01."""
+        return 1001 if self.size is None else self.size
+
+    @property
+    def longest_steps(self) -> int:
+        """Maximum number of steps of training."""
+        return (self.max_episodes or self.default_max_episodes) * self.longest_episode
+
+    @property
+    def eval_every_frames(self) -> int | None:
+        """Same as `eval_every_steps`: every step is one frame here."""
+        return self.eval_every_steps
