@@ -1,5 +1,8 @@
 """Training, loading and evaluating from Python: the same as by the command line, and no PyTorch before it is needed."""
 
+import dataclasses
+import html
+import inspect
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -9,11 +12,18 @@ import pytest
 import torch
 
 import bootdqn
+from bootdqn.cli.evaluate import EvaluateCommand, InspectCommand
 from bootdqn.cli.main import run_command_line
+from bootdqn.cli.report import ReportCommand
+from bootdqn.cli.sweep import SweepCommand
+from bootdqn.cli.train import TrainCommand
 from bootdqn.common.errors import UsageError
+from bootdqn.config.train import DEEP_SEA
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.weights import load_ensemble
+from bootdqn.training.callbacks import Progress
+from bootdqn.training.display import progress_line
 from reference.user_code import STRATEGY
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
@@ -130,7 +140,7 @@ def by_hand(weights):
 
 def test_evaluation_is_the_vote_of_the_loaded_heads(directory):
     trained = bootdqn.load_run(directory)
-    found = bootdqn.evaluate_run(directory, episodes=2)
+    found = bootdqn.evaluate(directory, episodes=2)
     env = DeepSea(size=3, mapping_seed=2)
     observation, _ = env.reset()
     total, over = 0.0, False
@@ -162,7 +172,7 @@ def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys,
         "bootdqn.runs.weights.load_ensemble", lambda path, *rest: seen.append(path) or load_ensemble(path, *rest)
     )
     file = RunDirectory(with_snapshots).snapshots / "step-000000000060.safetensors"
-    bootdqn.evaluate_run(with_snapshots, weights=60, episodes=1)
+    bootdqn.evaluate(with_snapshots, weights=60, episodes=1)
     for weights in ("60", str(file)):
         command = ["evaluate", str(with_snapshots), "--weights", weights, "--episodes", "1"]
         assert run_command_line(command) == 0
@@ -171,13 +181,13 @@ def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys,
 
 
 def test_a_folder_that_is_no_run_is_told_as_that_whatever_is_asked_of_it(tmp_path):
-    for function in (bootdqn.load_run, bootdqn.evaluate_run):
+    for function in (bootdqn.load_run, bootdqn.evaluate):
         with pytest.raises(UsageError, match="nowhere does not exist"):
             function(tmp_path / "nowhere", weights=5)
 
 
 def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, directory, capsys):
-    for function in (bootdqn.load_run, bootdqn.evaluate_run):
+    for function in (bootdqn.load_run, bootdqn.evaluate):
         for step in (61, -1, 0):
             with pytest.raises(UsageError, match=f"weights {step} of .*: no snapshot after .* there are 60, 120, 180$"):
                 function(with_snapshots, weights=step)
@@ -194,7 +204,7 @@ def test_mistakes_say_what_to_write(tmp_path):
         bootdqn.train({"size": 3}, tmp_path / "run")
     with pytest.raises(ValueError, match="the environment gym needs env_id"):
         bootdqn.train({"environment": "gym"}, tmp_path / "run")
-    for function in (bootdqn.load_run, bootdqn.evaluate_run):
+    for function in (bootdqn.load_run, bootdqn.evaluate):
         with pytest.raises(UsageError, match="nowhere does not exist"):
             function(tmp_path / "nowhere")
     assert not list(tmp_path.iterdir())
@@ -203,7 +213,7 @@ def test_mistakes_say_what_to_write(tmp_path):
 def test_nothing_to_play_is_a_mistake(directory):
     for name, nothing in (("episodes", 0), ("max_steps", 0), ("seed", -1)):
         with pytest.raises(ValueError, match=f"^{name} must"):
-            bootdqn.evaluate_run(directory, **{name: nothing})
+            bootdqn.evaluate(directory, **{name: nothing})
 
 
 def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(directory, user_code):
@@ -221,11 +231,11 @@ def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(directo
 
 def test_how_the_heads_vote_is_called_vote_and_checked_before_anything_is_played(directory):
     with pytest.raises(ValueError, match=r"^vote must be one of plurality, mean, .*; got 'majority'$"):
-        bootdqn.evaluate_run(directory, vote="majority")
+        bootdqn.evaluate(directory, vote="majority")
     seen = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bootdqn.training.evaluation.vote", lambda q, rule: seen.append(rule) or bootdqn.vote(q, rule))
-        bootdqn.evaluate_run(directory, episodes=1, vote="borda")
+        bootdqn.evaluate(directory, episodes=1, vote="borda")
     assert set(seen) == {"borda"}
 
 
@@ -275,9 +285,104 @@ def test_a_strategy_of_a_script_is_warned_about_before_it_cannot_be_found_again(
     assert "--strategy-from" not in told
 
 
-@pytest.mark.parametrize("settings", ["deep-sea", None, [("environment", "deep-sea")]])
-def test_settings_that_are_no_mapping_are_answered_with_the_call_to_write(tmp_path, settings):
-    with pytest.raises(
-        ValueError, match=r"settings must be a mapping, as in bootdqn.train\(\{'environment': 'deep-sea'"
-    ):
-        bootdqn.train(settings, tmp_path / "run")
+@pytest.mark.parametrize("environment", [None, [("environment", "deep-sea")], 3])
+def test_an_environment_that_is_none_is_answered_with_the_call_to_write(tmp_path, environment):
+    with pytest.raises(ValueError, match=r"must be a name or a mapping .*bootdqn.train\('deep-sea', size=10\); got"):
+        bootdqn.train(environment, tmp_path / "run")
+
+
+def flags_of(command, leave_out=()):
+    """Return the names of a command's flags, those of its parts included."""
+    names = set()
+    for field in dataclasses.fields(command):
+        default = getattr(command, field.name, None)
+        if not isinstance(command, type) and field.name in leave_out:
+            continue
+        if field.default_factory is not dataclasses.MISSING and dataclasses.is_dataclass(field.default_factory):
+            names |= flags_of(field.default_factory()) if field.name not in leave_out else set()
+        elif dataclasses.is_dataclass(default):
+            names |= flags_of(default)
+        elif field.name not in leave_out:
+            names.add(field.name)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("function", "command"),
+    [
+        (bootdqn.train, TrainCommand(DEEP_SEA)),
+        (bootdqn.evaluate, EvaluateCommand),
+        (bootdqn.sweep, SweepCommand),
+        (bootdqn.report, ReportCommand),
+        (bootdqn.inspect, InspectCommand),
+    ],
+)
+def test_a_function_has_the_arguments_of_its_command(function, command):
+    arguments = set(inspect.signature(function).parameters) - {"progress", "environment", "settings"}
+    assert arguments == flags_of(command, leave_out=("config", "user_code", "quiet")) - {"quiet"}
+
+
+def test_keyword_arguments_are_settings(directory):
+    settings = {name: value for name, value in SETTINGS.items() if name != "environment"}
+    assert bootdqn.train("deep-sea", directory, **settings, progress=False) == bootdqn.train(SETTINGS, directory)
+    with pytest.raises(ValueError, match="did you mean 'size'"):
+        bootdqn.train("deep-sea", directory, sise=3)
+
+
+def test_progress_is_shown_unless_it_is_silenced(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.training.display.PLAIN_LINE_EVERY_SECONDS", 0.0)
+    bootdqn.train(SETTINGS | {"max_episodes": 2}, tmp_path / "shown")
+    assert "needs about" in capsys.readouterr().err
+    bootdqn.evaluate(tmp_path / "shown", episodes=1)
+    assert "episode 1 of at most 1" in capsys.readouterr().err
+    bootdqn.train(SETTINGS | {"max_episodes": 2}, tmp_path / "silent", progress=False)
+    bootdqn.evaluate(tmp_path / "shown", episodes=1, progress=False)
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
+
+
+def test_progress_in_a_notebook_replaces_itself(tmp_path, monkeypatch):
+    texts = []
+    monkeypatch.setattr("bootdqn.training.display.notebook_area", lambda: texts.append)
+    monkeypatch.setattr("bootdqn.training.display.NOTEBOOK_UPDATE_EVERY_SECONDS", 0.0)
+    bootdqn.train(SETTINGS | {"max_episodes": 2}, tmp_path / "run")
+    with progress_line("label") as callbacks:
+        callbacks.show(Progress(3, 0.5, "3 of 6 episodes", "9 steps/s", 61.0, "note"))
+    assert texts == ["label: 3 of 6 episodes | 9 steps/s | note | about 1m 01s left at most"]
+    bootdqn.evaluate(tmp_path / "run", episodes=1)
+    assert texts[-1] == f"{tmp_path / 'run'}: episode 1 of at most 1, 3 steps"
+
+
+def test_results_show_themselves_in_a_notebook(directory, tmp_path):
+    result = bootdqn.train(SETTINGS, directory)
+    assert f"<code>{directory}</code>: finished" in result._repr_html_()
+    assert "<th>mean return</th>" in bootdqn.evaluate(directory, episodes=1)._repr_html_()
+    page = bootdqn.report(directory, out=tmp_path / "report.html")
+    assert page.path == tmp_path / "report.html"
+    assert html.escape(page.path.read_text()) in page._repr_html_()
+    page = bootdqn.inspect(directory, out=tmp_path / "inspect.html", episodes=1)
+    assert 'sandbox="allow-scripts"' in page._repr_html_()
+    figure = bootdqn.inspect(directory, figure=tmp_path / "step.png", step=1)
+    assert "data:image/png;base64," in figure._repr_html_()
+    with pytest.raises(ValueError, match="step needs figure"):
+        bootdqn.inspect(directory, step=1)
+
+
+def test_a_sweep_returns_its_runs_and_what_failed(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[base]\nenvironment = "deep-sea"\nmax_episodes = 4\nsize = 3\n[axes]\nseed = [0]\n')
+    result = bootdqn.sweep(path, {"seed": [0, 1], "size": 4}, out=tmp_path / "out", workers=1, progress=False)
+    assert list(result.runs.run) == ["seed-0", "seed-1"]
+    assert list(result.runs["size"]) == [4, 4]
+    assert (result.out, result.failed) == (tmp_path / "out", {})
+    assert "2 of 2 runs finished" in result._repr_html_()
+    with pytest.raises(ValueError, match="--gpus-per-run needs --ray"):
+        bootdqn.sweep(path, gpus_per_run=1.0)
+
+
+def test_a_dry_run_trains_nothing(tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text('[base]\nenvironment = "deep-sea"\nmax_episodes = 4\nsize = 3\n[axes]\nseed = [0]\n')
+    assert bootdqn.sweep(path, out=tmp_path / "out", dry_run=True).runs.empty
+    assert "1 run in" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()

@@ -2,11 +2,13 @@
 
 The formulas (`gain`, `evoi`, `ucb`, `ids`, `disagreement`, `information_gain`, `vote`, `vote_diversity`) take Q-values
 of shape (..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strategies put them to work. `train`,
-`load_run` and `evaluate_run` do from Python what the command line does; `load_results` and `load_metrics` return tables
-of many runs. Importing this package also registers `bootdqn/DeepSea-v0` and `bootdqn/TwoPaths-v0` with Gymnasium.
+`sweep`, `evaluate`, `report` and `inspect` are the commands as functions; `load_run` returns the ensemble of a run,
+`load_results` and `load_metrics` tables of many runs. Importing this package also registers `bootdqn/DeepSea-v0` and
+`bootdqn/TwoPaths-v0` with Gymnasium.
 """
 
-from bootdqn.api import Trained, evaluate_run, load_metrics, load_results, load_run, train
+from bootdqn.api import Trained, evaluate, inspect, load_metrics, load_results, load_run, report, sweep, train
+from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.envs import register_environments
 from bootdqn.exploration.formulas import disagreement, evoi, gain, ids, information_gain, of_head, ucb
 from bootdqn.exploration.registry import format_strategy, parse_strategy, register_strategy
@@ -23,22 +25,27 @@ __all__ = [
     "Ids",
     "Strategy",
     "Trained",
+    "TrainingError",
     "Ucb",
+    "UsageError",
     "Vote",
     "VoteDiversity",
     "disagreement",
-    "evaluate_run",
+    "evaluate",
     "evoi",
     "format_strategy",
     "gain",
     "ids",
     "information_gain",
+    "inspect",
     "load_metrics",
     "load_results",
     "load_run",
     "of_head",
     "parse_strategy",
     "register_strategy",
+    "report",
+    "sweep",
     "tally",
     "train",
     "ucb",

@@ -1,7 +1,7 @@
-"""Train, load and evaluate a run from Python. PyTorch is imported when there is work to do, not before."""
+"""The commands as Python functions, and tables of runs. PyTorch is imported when there is work to do, not before."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bootdqn.common.errors import TrainingError
+from bootdqn.common.fields import format_literal
 from bootdqn.common.specs import Array, as_batch
 from bootdqn.exploration.registry import format_strategy, known_strategies, script_warning
 from bootdqn.exploration.voting import VoteRule
+from bootdqn.outcomes import Page, RunResult, SweepResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,18 +35,38 @@ class Trained:
     """From observations (B, ...) to Q-values (B, K, A); a ValueError where they are not of the environment's form."""
 
 
-def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: bool | None = None) -> dict[str, Any]:
-    """Train one run in the directory `run_dir`, and return its summary.
+def train(
+    environment: str | Mapping[str, Any],
+    run_dir: str | Path | None = None,
+    *,
+    restart: bool = False,
+    tensorboard: bool = False,
+    wandb: bool = False,
+    checkpoint_every_minutes: float | None = None,
+    checkpoint_every_steps: int | None = None,
+    keep_checkpoint: bool | None = None,
+    progress: bool = True,
+    **settings: Any,
+) -> RunResult:
+    """Train one run, and return its summary: `bootdqn train` from Python.
 
     As on the command line, a finished run is left alone and a stopped one is resumed. So is a finished one with a
     smaller budget of episodes, frames or steps, if it kept its checkpoint.
 
     Args:
-        settings: `environment` (deep-sea, atari or gym) and what differs from its defaults; the keys of `config.json`.
-            The strategy may be an object, numbers may be NumPy's, and `env_options` a mapping.
-        run_dir: Run directory, created if it does not exist.
+        environment: Kind of environment (`deep-sea`, `atari`, `gym`), or a mapping of settings that has it under
+            `environment`, as `config.json` is.
+        run_dir: Run directory, created if it does not exist (None: one under runs/ named after the configuration).
+        restart: Start from scratch, even if this run was started or finished before; its results are removed.
+        tensorboard: Also write TensorBoard's event files into the run directory.
+        wandb: Also log to Weights & Biases.
+        checkpoint_every_minutes: Minutes from one checkpoint to the next (None: by environment).
+        checkpoint_every_steps: Also one after every so many environment steps.
         keep_checkpoint: Keep the last checkpoint, from which a larger budget takes the finished run further (None: as
             the run was started; a new run does not keep it).
+        progress: Show the progress, in a terminal or a notebook.
+        settings: What differs from the defaults, by the names of the flags: `size=10`, `num_heads=5`. The strategy may
+            be an object, numbers may be NumPy's, and `env_options` a mapping.
 
     Raises:
         ValueError: A setting that does not exist, or a value that it does not take.
@@ -53,30 +75,43 @@ def train(settings: Mapping[str, Any], run_dir: str | Path, *, keep_checkpoint: 
         KeyboardInterrupt: It was stopped by Ctrl-C, SIGTERM or SIGHUP, and is saved; the same call resumes it.
 
     Example:
-        >>> train({"environment": "deep-sea", "size": 10, "seed": 3}, "runs/first")  # doctest: +SKIP
+        >>> train("deep-sea", "runs/first", size=10, seed=3)  # doctest: +SKIP
     """
     from bootdqn.config.train import SavingConfig, from_flat
-    from bootdqn.training.callbacks import RunCallbacks
-    from bootdqn.training.run import run
+    from bootdqn.training.display import progress_line
+    from bootdqn.training.run import default_run_dir, run
 
-    _check_settings(settings, run_dir)
-    config = from_flat(_flat_settings(settings))
+    config = from_flat(_flat_settings(_all_settings(environment, settings)))
     if warning := script_warning(config.actor.strategy_from or ""):
         warnings.warn(warning, stacklevel=2)
-    saving = SavingConfig(keep_checkpoint=keep_checkpoint)
-    outcome = run(config, run_dir, RunCallbacks(warn=partial(warnings.warn, stacklevel=2)), saving=saving)
+    path = default_run_dir(config) if run_dir is None else Path(run_dir)
+    with progress_line(str(path), quiet=not progress) as callbacks:
+        outcome = run(
+            config,
+            path,
+            callbacks._replace(warn=partial(warnings.warn, stacklevel=2)),
+            saving=SavingConfig(checkpoint_every_minutes, checkpoint_every_steps, keep_checkpoint),
+            restart=restart,
+            tensorboard=tensorboard,
+            wandb=wandb,
+        )
     if outcome.summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if outcome.exit_code:
-        raise TrainingError(f"{run_dir} could not be written in full; the same call resumes it")
-    return outcome.summary
+        raise TrainingError(f"{path} could not be written in full; the same call resumes it")
+    return RunResult(path, outcome.summary)
 
 
-def _check_settings(settings: Any, run_dir: str | Path) -> None:
-    """Raise a ValueError that shows how to call `train` unless the settings are a mapping."""
-    if not isinstance(settings, Mapping):
-        example = {"environment": settings if isinstance(settings, str) else "deep-sea", "seed": 0}
-        raise ValueError(f"settings must be a mapping, as in bootdqn.train({example!r}, {str(run_dir)!r})")
+def _all_settings(environment: Any, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return all settings as one mapping; raise a ValueError that shows how to call `train` where they are none."""
+    if isinstance(environment, str):
+        return {"environment": environment} | dict(settings)
+    if isinstance(environment, Mapping):
+        return dict(environment) | dict(settings)
+    raise ValueError(
+        f"environment must be a name or a mapping of settings, as in bootdqn.train('deep-sea', size=10); "
+        f"got {environment!r}"
+    )
 
 
 def _flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,7 +153,7 @@ def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) ->
     return Trained(to_flat(opened.config), opened.step, lambda seen: opened.q_values(as_batch(seen, form)))
 
 
-def evaluate_run(
+def evaluate(
     run_dir: str | Path,
     *,
     weights: int | str | Path | None = None,
@@ -126,8 +161,11 @@ def evaluate_run(
     max_steps: int | None = None,
     vote: VoteRule | None = None,
     seed: int = 0,
+    video: str | Path | None = None,
+    json: str | Path | None = None,
+    progress: bool = True,
 ) -> "Evaluation":
-    """Evaluate the run in the directory `run_dir` by the vote of its heads; return the returns and the vote diversity.
+    """Evaluate a run by the vote of its heads, and return the returns and the vote diversity: `bootdqn evaluate`.
 
     Args:
         run_dir: Run directory, of a run that is finished or not.
@@ -136,12 +174,186 @@ def evaluate_run(
         max_steps: The most steps to play (None: the run's `eval_max_steps`).
         vote: How the heads vote (None: the run's `vote`).
         seed: Seed of the environment.
+        video: File to record the episodes to, .mp4 or .gif.
+        json: File to write the results to, with the keys of `metrics.jsonl`.
+        progress: Show the progress, in a terminal or a notebook.
     """
+    from bootdqn.training.display import status_line
     from bootdqn.training.evaluation import evaluate_saved_run
 
-    return evaluate_saved_run(
-        Path(run_dir), episodes=episodes, max_steps=max_steps, rule=vote, seed=seed, weights=weights
-    ).evaluation
+    with status_line(str(run_dir), quiet=not progress) as show:
+        return evaluate_saved_run(
+            Path(run_dir),
+            episodes=episodes,
+            max_steps=max_steps,
+            rule=vote,
+            seed=seed,
+            weights=weights,
+            video=None if video is None else Path(video),
+            json=None if json is None else Path(json),
+            show=show,
+        ).evaluation
+
+
+def sweep(
+    name: str | Path,
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    retries: int = 1,
+    dry_run: bool = False,
+    ray: str | None = None,
+    gpus_per_run: float = 0.0,
+    tensorboard: bool = False,
+    wandb: bool = False,
+    checkpoint_every_minutes: float | None = None,
+    checkpoint_every_steps: int | None = None,
+    keep_checkpoint: bool | None = None,
+    progress: bool = True,
+) -> SweepResult:
+    """Train every run of an experiment, and return how they ended: `bootdqn sweep` from Python.
+
+    The runs are trained in processes of their own, so a script needs `if __name__ == "__main__":` around this call; a
+    notebook does not. Runs that are finished are not run again, and the same call resumes a sweep that was stopped.
+
+    Args:
+        name: An experiment that comes with the package, or a .toml or .yaml file.
+        overrides: Settings to change: `{"seed": [0, 1]}`, or as on the command line `["seed=[0, 1]"]`.
+        out: Directory for the runs (None: runs/NAME).
+        workers: Runs at a time on this machine (None: as many as cores and memory allow).
+        retries: How often a run that fails is tried again.
+        dry_run: List the runs and their maximum cost, and train nothing.
+        ray: Run on the Ray cluster at this address, or on the one that `auto` finds.
+        gpus_per_run: Share of a GPU that each run requests from Ray.
+        tensorboard: Also write TensorBoard's event files into the run directories.
+        wandb: Also log to Weights & Biases, as a group.
+        checkpoint_every_minutes: Minutes from one checkpoint to the next, as for `train`.
+        checkpoint_every_steps: Also one after every so many environment steps.
+        keep_checkpoint: Keep the last checkpoints of finished runs, as for `train`.
+        progress: Show the progress, in a terminal or a notebook.
+
+    Raises:
+        UsageError: There is no such experiment, a setting does not exist, or `out` is a file.
+        KeyboardInterrupt: It was stopped, and its runs are saved; the same call resumes them.
+    """
+    from bootdqn.config.train import LoggerConfig, SavingConfig
+    from bootdqn.sweeps.executor import check_backend
+    from bootdqn.sweeps.run_sweep import output_console, plan_sweep, print_costs, run_sweep
+
+    check_backend(workers, ray, gpus_per_run)
+    console = output_console(quiet=not progress)
+    plan = plan_sweep(str(name), _as_overrides(overrides), out)
+    saving = SavingConfig(checkpoint_every_minutes, checkpoint_every_steps, keep_checkpoint)
+    if dry_run:
+        print_costs(plan, workers, saving, console)
+        return _sweep_result(plan.out, [], {})
+    for line in plan.heading:
+        console.print(line)
+    outcome = run_sweep(
+        plan.runs,
+        plan.out,
+        console,
+        workers=workers,
+        retries=retries,
+        ray=ray,
+        gpus_per_run=gpus_per_run,
+        saving=saving,
+        loggers=LoggerConfig(tensorboard=tensorboard, wandb=wandb),
+    )
+    if outcome.stop_exit_code:
+        raise KeyboardInterrupt
+    failed = {str(end.run.name): end.error for end in outcome.ended if end.error is not None}
+    return _sweep_result(plan.out, [str(run.name) for run in plan.runs], failed)
+
+
+def _as_overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Sequence[str]:
+    if not isinstance(overrides, Mapping):
+        return [overrides] if isinstance(overrides, str) else overrides
+    return [f"{key}={format_literal(_as_python(value))}" for key, value in overrides.items()]
+
+
+def _sweep_result(out: Path, names: Sequence[str], failed: dict[str, str]) -> SweepResult:
+    from bootdqn.reports.results import load_results
+
+    runs = load_results(out if out.is_dir() else [])
+    return SweepResult(out, runs[runs.run.isin(names)].reset_index(drop=True), failed)
+
+
+def report(*directories: str | Path, out: str | Path | None = None) -> Page:
+    """Write one page with the tables and figures of all runs below some directories: `bootdqn report` from Python.
+
+    Args:
+        directories: Directories that hold runs, finished or not, at any depth.
+        out: The page (None: report.html in the directory, or here for several); figures and tables go to a directory
+            beside it.
+
+    Raises:
+        UsageError: There is no such directory, or no run in it, or the page cannot be written.
+    """
+    from bootdqn.reports.report import default_page, write_report
+
+    roots = [Path(directory) for directory in directories]
+    return Page(write_report(roots, default_page(roots) if out is None else Path(out)))
+
+
+def inspect(
+    run_dir: str | Path,
+    *,
+    out: str | Path | None = None,
+    weights: int | str | Path | None = None,
+    episodes: int = 1,
+    max_steps: int = 1000,
+    strategy: str | None = None,
+    head: int | None = None,
+    seed: int = 0,
+    figure: str | Path | None = None,
+    step: int | None = None,
+    progress: bool = True,
+) -> Page:
+    """Play a trained agent, and write one page that shows why it chose each action: `bootdqn inspect` from Python.
+
+    Args:
+        run_dir: Run directory, of a run that is finished or not.
+        out: The page (None: inspect.html).
+        weights: The step of one of its snapshots, or a file of weights (None: the weights saved last).
+        episodes: The most episodes to play.
+        max_steps: The most steps to play.
+        strategy: How to act (None: as in training).
+        head: The active head (None: sampled for each episode).
+        seed: Seed of the environment and the heads.
+        figure: Instead of the page, plot one step as the paper's Fig. 1 to this .png, .svg or .pdf file.
+        step: Step to plot (None: the first that is a flip, or 0).
+        progress: Show the progress, in a terminal or a notebook.
+
+    Raises:
+        UsageError: The run, the weights, the strategy, the head or the step do not exist, or a file cannot be written.
+        TrainingError: The environment or the strategy raised an exception.
+    """
+    from bootdqn.inspector.page import inspect_run
+    from bootdqn.training.display import status_line
+
+    if figure is not None and out is not None:
+        raise ValueError("figure is plotted instead of the page; leave out one of figure and out")
+    if step is not None and figure is None:
+        raise ValueError("step needs figure; the page shows every step")
+    page = Path("inspect.html" if out is None else out)
+    plotted = None if figure is None else Path(figure)
+    with status_line(str(run_dir), quiet=not progress) as show:
+        inspect_run(
+            Path(run_dir),
+            page,
+            weights=weights,
+            episodes=episodes,
+            max_steps=max_steps,
+            strategy=strategy,
+            head=head,
+            seed=seed,
+            figure=plotted,
+            step=step,
+            progress=show,
+        )
+    return Page(plotted or page)
 
 
 def load_results(path: "Paths") -> "pd.DataFrame":

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from bootdqn.api import evaluate_run
+import bootdqn
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.config.envs import AtariConfig
@@ -213,7 +213,7 @@ def test_what_is_not_asked_for_is_as_in_the_runs_own_evaluations(tmp_path):
             evaluate_saved_run(tmp_path / "run", **untold | {"episodes": 1, "max_steps": 5, "rule": "gap"}).rule
             == "gap"
         )
-        evaluate_run(tmp_path / "run")
+        bootdqn.evaluate(tmp_path / "run")
     assert seen == [(3, 7, "borda"), (1, 5, "gap"), (3, 7, "borda")]
 
 

@@ -7,9 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from bootdqn.cli.arguments import HtmlFile, UserCode
-from bootdqn.common.errors import check_writable
 from bootdqn.common.fields import Flag, NonNegativeInt, Pattern, PositiveInt, check_fields
-from bootdqn.common.files import write_json_atomically
 from bootdqn.common.text import format_count, format_number
 from bootdqn.exploration.voting import VoteRule
 
@@ -46,8 +44,6 @@ class EvaluateCommand:
         from bootdqn.training.display import status_line
         from bootdqn.training.evaluation import evaluate_saved_run
 
-        if self.json is not None:
-            check_writable(self.json, "--json")
         with status_line(str(self.run_dir)) as show:
             found, step, rule = evaluate_saved_run(
                 self.run_dir,
@@ -57,10 +53,9 @@ class EvaluateCommand:
                 rule=self.vote,
                 seed=self.seed,
                 video=self.video,
+                json=self.json,
                 show=show,
             )
-        if self.json is not None:
-            write_json_atomically(self.json, {"step": step, "vote": rule, "seed": self.seed, **found.record()})
         cut = " (cut at --max-steps)" if found.cut else ""
         print(f"weights after {format_count(step, 'step')}; {rule} vote of the heads")
         mean, episodes = format_number(float(np.mean(found.returns))), format_count(len(found.returns), "episode")

@@ -24,9 +24,9 @@ class ReportCommand:
 
     def execute(self) -> int:
         """Write the page and print its name."""
-        from bootdqn.reports.report import write_report
+        from bootdqn.reports.report import default_page, write_report
 
-        out = self.out or (self.directories[0] if len(self.directories) == 1 else Path()) / "report.html"
+        out = self.out or default_page(self.directories)
         try:
             page = write_report(self.directories, out)
         except WriteError as error:

@@ -13,10 +13,8 @@ from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
+from bootdqn.sweeps.executor import check_backend
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
-
-_UNLIMITED_WIDTH = 10_000
-"""Columns of the output where it is no terminal."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ class DemoCommand:
         from bootdqn.reports.report import write_report
         from bootdqn.reports.results import load_runs
         from bootdqn.sweeps.executor import check_is_directory
-        from bootdqn.sweeps.run_sweep import run_sweep
+        from bootdqn.sweeps.run_sweep import output_console, run_sweep
 
-        console = _console()
+        console = output_console()
         runs = self.plan()
         check_is_directory(self.out)
         most = format_count(self.max_episodes, "episode")
@@ -118,26 +116,22 @@ class SweepCommand:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.ray is not None and self.workers is not None:
-            raise ValueError("--workers is for this machine; with --ray the cluster's CPUs decide")
-        if self.ray is None and self.gpus_per_run:
-            raise ValueError("--gpus-per-run needs --ray; on this machine device=cuda is enough")
+        check_backend(self.workers, self.ray, self.gpus_per_run)
 
     def execute(self) -> int:
         """Train the runs; exit code 0 if every one finished."""
-        from bootdqn.sweeps.executor import check_is_directory, split_done
-        from bootdqn.sweeps.run_sweep import run_sweep
-        from bootdqn.sweeps.sweep_file import load_sweep
+        from bootdqn.sweeps.executor import split_done
+        from bootdqn.sweeps.run_sweep import output_console, plan_sweep, print_costs, run_sweep
 
-        sweep = load_sweep(self.name).with_overrides(self.overrides)
-        runs, out = sweep.runs(self.user_code.imports), self.out or Path("runs") / sweep.name
-        check_is_directory(out)
-        console = _console()
-        changed = f"changed: {' '.join(self.overrides)}" if self.overrides else ""
-        heading = [line for line in (sweep.description, changed, f"{format_count(len(runs), 'run')} in {out}") if line]
+        console = output_console()
+        plan = plan_sweep(self.name, self.overrides, self.out, self.user_code.imports)
+        runs, out = plan.runs, plan.out
         if self.dry_run:
-            return self._list_costs(runs, out, heading, console)
-        for line in heading:
+            problems = print_costs(plan, self.workers, self.saving, console)
+            for line in problems:
+                print(line, file=sys.stderr)
+            return 2 if problems else 0
+        for line in plan.heading:
             console.print(line)
         outcome = run_sweep(
             runs,
@@ -160,27 +154,3 @@ class SweepCommand:
         if split_done(runs, out)[0]:
             print("the same command resumes the others", file=sys.stderr)
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)
-
-    def _list_costs(self, runs: list[PlannedRun], out: Path, heading: list[str], console: Any) -> int:
-        """Print the maximum cost of the runs; exit code 0 if every one can be trained."""
-        from bootdqn.sweeps.cost import dry_run
-        from bootdqn.training.display import status_line
-
-        keep = bool(self.saving.keep_checkpoint)
-        with status_line("measuring") as show:
-            table, problems = dry_run(runs, out, self.workers, keeps_checkpoints=keep, show=show)
-        for part in (*heading, table):
-            console.print(part, soft_wrap=False)  # words and rows whole
-        for line in problems:
-            print(line, file=sys.stderr)
-        return 2 if problems else 0
-
-
-def _console() -> Any:
-    """Return rich's console on standard output, which limits a table to the width of a terminal."""
-    from rich.console import Console
-
-    console = Console(soft_wrap=True, markup=False, highlight=False)
-    if not console.is_terminal:
-        console.width = _UNLIMITED_WIDTH
-    return console

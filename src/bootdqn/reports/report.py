@@ -61,6 +61,11 @@ class Content:
         return table.to_html()
 
 
+def default_page(roots: Sequence[Path]) -> Path:
+    """Return where the page goes: report.html in the directory, or for several in the working directory."""
+    return (roots[0] if len(roots) == 1 else Path()) / "report.html"
+
+
 def write_report(root: Path | Sequence[Path], out: Path) -> Path:
     """Write the report on the runs below `root` to the page `out`, and its figures and tables to a directory beside it.
 

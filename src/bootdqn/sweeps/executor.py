@@ -174,6 +174,14 @@ def split_done(runs: Iterable[PlannedRun], out: Path) -> tuple[list[PlannedRun],
     return remaining, ended
 
 
+def check_backend(workers: int | None, ray: str | None, gpus_per_run: float) -> None:
+    """Raise a ValueError for options of the backend that is not used."""
+    if ray is not None and workers is not None:
+        raise ValueError("--workers is for this machine; with --ray the cluster's CPUs decide")
+    if ray is None and gpus_per_run:
+        raise ValueError("--gpus-per-run needs --ray; on this machine device=cuda is enough")
+
+
 def check_is_directory(out: Path) -> None:
     """Raise a UsageError if the output directory is a file."""
     if out.exists() and not out.is_dir():

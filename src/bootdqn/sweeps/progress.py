@@ -1,6 +1,7 @@
 """Show the progress of a sweep in a terminal: a count, a line for each active run, a line for each result."""
 
 import time
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from rich.console import Console, Group
@@ -15,7 +16,15 @@ from bootdqn.config.variants import algorithm, atari_algorithm, is_dqn, label, u
 from bootdqn.sweeps.executor import Ended, Event, Message, Started
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
-from bootdqn.training.display import can_redraw, describe, duration, length_of_summary, result_of_summary
+from bootdqn.training.display import (
+    NOTEBOOK_UPDATE_EVERY_SECONDS,
+    can_redraw,
+    describe,
+    duration,
+    length_of_summary,
+    notebook_area,
+    result_of_summary,
+)
 
 PLAIN_LINE_SECONDS = 60.0
 """Time between two lines where lines cannot be redrawn, as in a file."""
@@ -39,6 +48,7 @@ class SweepDisplay:
         """Completed part of each run when this sweep first heard of it."""
         self._done_now: dict[PurePosixPath, float] = {}
         """Completed part of each run as it last reported."""
+        self._area = None if console.quiet else notebook_area()
         self._live = Live(get_renderable=self._narrow, console=console, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> "SweepDisplay":
@@ -66,17 +76,26 @@ class SweepDisplay:
             self._active[event.run] = event.progress
             self._done_before.setdefault(event.run.name, event.progress.completed)
             self._done_now[event.run.name] = event.progress.completed
-        if not can_redraw(self._console) and time.monotonic() - self._last_line >= PLAIN_LINE_SECONDS:
+        if self._area is not None:
+            if time.monotonic() - self._last_line >= NOTEBOOK_UPDATE_EVERY_SECONDS or isinstance(event, Ended):
+                self._last_line = time.monotonic()
+                self._area("\n".join([self._heading(), *(f"{name}  {state}" for name, state in self._lines())]))
+        elif not can_redraw(self._console) and time.monotonic() - self._last_line >= PLAIN_LINE_SECONDS:
             self._last_line = time.monotonic()
             self._console.print(self._heading())
 
     def render(self) -> Group:
         """Return a table of the active runs below a line about the whole sweep."""
         table = Table.grid(padding=(0, 2))
+        for name, state in self._lines():
+            table.add_row(Text(name), Text(state))
+        return Group(Text(self._heading(), style="bold"), table)
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the state of each active run."""
         for planned, progress in self._active.items():
             state = "starting" if progress is None else f"{100 * progress.completed:3.0f} %  {describe(progress)}"
-            table.add_row(Text(run_label(planned)), Text(state))
-        return Group(Text(self._heading(), style="bold"), table)
+            yield run_label(planned), state
 
     def _narrow(self) -> Constrain:
         """Leave room for the ^C that a terminal adds: a line that it wraps would not be erased."""

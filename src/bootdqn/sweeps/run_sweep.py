@@ -1,20 +1,76 @@
 """Run a sweep in a terminal: skip the runs that are finished, and train the others on this machine or on Ray."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
 from bootdqn.common.errors import check_writable
+from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.runs.cleanup import remove_leftovers
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.sweeps.cost import in_scheduling_order, runs_at_a_time
-from bootdqn.sweeps.executor import SweepOutcome, split_done
+from bootdqn.sweeps.cost import dry_run, in_scheduling_order, runs_at_a_time
+from bootdqn.sweeps.executor import SweepOutcome, check_is_directory, split_done
 from bootdqn.sweeps.local import run_locally
 from bootdqn.sweeps.progress import SweepDisplay
-from bootdqn.sweeps.sweep_file import PlannedRun
+from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep
+from bootdqn.training.display import status_line
 from bootdqn.training.loggers import check_loggers_installed
+
+_UNLIMITED_WIDTH = 10_000
+"""Columns of the output where it is no terminal."""
+
+
+class SweepPlan(NamedTuple):
+    """The runs of an experiment, and where they are to be trained."""
+
+    runs: list[PlannedRun]
+    out: Path
+    heading: list[str]
+    """Lines that describe the experiment, what was changed, and the number of runs."""
+
+
+def plan_sweep(
+    name: str, overrides: Sequence[str] = (), out: str | Path | None = None, imports: Sequence[str] = ()
+) -> SweepPlan:
+    """Return the runs of an experiment: one that comes with the package, or a .toml or .yaml file.
+
+    Args:
+        name: Name of the experiment, or its file.
+        overrides: Settings to change, as `key=value`.
+        out: Directory for the runs (None: runs/NAME).
+        imports: Modules imported to register Gymnasium environments.
+
+    Raises:
+        UsageError: There is no such experiment, a setting does not exist, or `out` is a file.
+    """
+    sweep = load_sweep(name).with_overrides(overrides)
+    runs, directory = sweep.runs(imports), Path("runs") / sweep.name if out is None else Path(out)
+    check_is_directory(directory)
+    changed = f"changed: {' '.join(overrides)}" if overrides else ""
+    lines = (sweep.description, changed, f"{format_count(len(runs), 'run')} in {directory}")
+    return SweepPlan(runs, directory, [line for line in lines if line])
+
+
+def print_costs(plan: SweepPlan, workers: int | None, saving: SavingConfig, console: Console) -> list[str]:
+    """Print the maximum cost of the runs, and return the problems of those that cannot be trained."""
+    with status_line("measuring", quiet=console.quiet) as show:
+        keep = bool(saving.keep_checkpoint)
+        table, problems = dry_run(plan.runs, plan.out, workers, keeps_checkpoints=keep, show=show)
+    for part in (*plan.heading, table):
+        console.print(part, soft_wrap=False)  # words and rows whole
+    return problems
+
+
+def output_console(*, quiet: bool = False) -> Console:
+    """Return rich's console on standard output, which limits a table to the width of a terminal."""
+    console = Console(soft_wrap=True, markup=False, highlight=False, quiet=quiet)
+    if not console.is_terminal and not console.is_jupyter:
+        console.width = _UNLIMITED_WIDTH
+    return console
 
 
 def run_sweep(

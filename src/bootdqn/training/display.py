@@ -1,4 +1,4 @@
-"""Progress of a run on standard error: a live line in a terminal, plain lines elsewhere."""
+"""Progress of a run: a live line in a terminal or a notebook, plain lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +18,7 @@ from bootdqn.training.callbacks import Progress, RunCallbacks
 from bootdqn.training.stopping import RECENT_EPISODES
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
+NOTEBOOK_UPDATE_EVERY_SECONDS = 0.5
 T = TypeVar("T")
 
 
@@ -83,6 +84,10 @@ def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
 
     if quiet:
         yield RunCallbacks(lambda _: None, lambda _: None, print_line)
+    elif area := notebook_area():
+        yield RunCallbacks(
+            _in_notebook(area, lambda progress: f"{label}: {describe(progress)}"), print_line, print_line
+        )
     elif not can_redraw(console):
         yield RunCallbacks(_plain_lines(label, console), print_line, print_line)
     else:
@@ -103,10 +108,14 @@ def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
 
 
 @contextmanager
-def status_line(label: str) -> Iterator[Callable[[str], None]]:
-    """Show progress in words on standard error: in place in a terminal, plain lines elsewhere."""
+def status_line(label: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show progress in words on standard error: in place in a terminal or a notebook, plain lines elsewhere."""
     console = _stderr_console()
-    if can_redraw(console):
+    if quiet:
+        yield lambda _: None
+    elif area := notebook_area():
+        yield _in_notebook(area, lambda words: f"{label}: {words}")
+    elif can_redraw(console):
         status = console.status(Text(label))  # a str would be read as markup
 
         def show(words: str) -> None:
@@ -121,6 +130,20 @@ def status_line(label: str) -> Iterator[Callable[[str], None]]:
         yield _rate_limited(lambda words: console.print(f"{label}: {words}"))
 
 
+def notebook_area() -> Callable[[str], None] | None:
+    """Return a function that shows a text below the cell of a notebook, in place of its last; None elsewhere."""
+    if not _stderr_console().is_jupyter:
+        return None
+    import IPython.display
+
+    handle = IPython.display.display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    return lambda text: handle.update({"text/plain": text}, raw=True)
+
+
+def _in_notebook(area: Callable[[str], None], describe: Callable[[T], str]) -> Callable[[T], None]:
+    return _rate_limited(lambda value: area(describe(value)), NOTEBOOK_UPDATE_EVERY_SECONDS)
+
+
 def _stderr_console() -> Console:
     return Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
 
@@ -129,13 +152,13 @@ def _plain_lines(label: str, console: Console) -> Callable[[Progress], None]:
     return _rate_limited(lambda progress: console.print(f"{label}: {describe(progress)}"))
 
 
-def _rate_limited(show: Callable[[T], None]) -> Callable[[T], None]:
-    """Return `show` such that it is called at most every `PLAIN_LINE_EVERY_SECONDS`, not at once."""
+def _rate_limited(show: Callable[[T], None], seconds: float | None = None) -> Callable[[T], None]:
+    """Return `show` such that it is called at most every so many seconds (None: as for plain lines), not at once."""
     last = time.monotonic()
 
     def call(value: T) -> None:
         nonlocal last
-        if time.monotonic() - last >= PLAIN_LINE_EVERY_SECONDS:
+        if time.monotonic() - last >= (PLAIN_LINE_EVERY_SECONDS if seconds is None else seconds):
             last = time.monotonic()
             show(value)
 

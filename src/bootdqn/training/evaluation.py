@@ -12,9 +12,10 @@ from gymnasium.error import DependencyNotInstalled
 
 from bootdqn.common.errors import TrainingError, UsageError, blamed_on, check_writable, how_to_install
 from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value
+from bootdqn.common.files import write_json_atomically
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.common.text import format_count
+from bootdqn.common.text import format_count, format_number
 from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import Environment, evaluation_config, make_environment, spec_of
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, check_rule, vote, vote_diversity
@@ -83,6 +84,17 @@ class Evaluation(NamedTuple):
             "cut": self.cut,
             **self.diversity,
         }
+
+    def _repr_html_(self) -> str:
+        """Return the evaluation for a notebook."""
+        rows = {
+            "mean return": format_number(float(np.mean(self.returns))),
+            "returns": ", ".join(map(format_number, self.returns)),
+            "lengths": ", ".join(map(str, self.lengths)),
+            **{name.replace("_", " "): format_number(value) for name, value in self.diversity.items()},
+        }
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
+        return f"<table>{cells}</table>"
 
 
 def evaluate(
@@ -229,6 +241,7 @@ def evaluate_saved_run(
     seed: int,
     weights: str | Path | int | None = None,
     video: Path | None = None,
+    json: Path | None = None,
     show: Callable[[str], None] = lambda _words: None,
 ) -> RunEvaluation:
     """Evaluate the run in `run_dir` by the vote of its heads; None stands for the run's own setting.
@@ -241,6 +254,7 @@ def evaluate_saved_run(
         seed: Seed of the environment.
         weights: Step of a snapshot, or a file of weights; None is the weights saved last.
         video: File to record the episodes to.
+        json: File to write the results to, with the keys of `metrics.jsonl`.
         show: Called after every step with the progress, in words.
 
     Raises:
@@ -253,6 +267,8 @@ def evaluate_saved_run(
     check_value("seed", NonNegativeInt, seed)
     if video:
         check_writable(video, "--video")
+    if json:
+        check_writable(json, "--json")
     opened = open_run(run_dir, weights, render_mode="rgb_array" if video else None)
     own = opened.config.evaluation
     rule = own.vote if rule is None else rule
@@ -278,6 +294,8 @@ def evaluate_saved_run(
             on_step=on_step,
         )
     assert found is not None, "nothing stops this evaluation"
+    if json:
+        write_json_atomically(json, {"step": opened.step, "vote": rule, "seed": seed, **found.record()})
     return RunEvaluation(found, opened.step, rule)
 
 
