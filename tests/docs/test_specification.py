@@ -9,10 +9,12 @@ from bootdqn.config.train import DEEP_SEA, default_settings, resolve
 from reference.documents import ROOT
 
 TEXT = (ROOT / "docs/specification.md").read_text(encoding="utf-8")
-DEFAULTS = {kind: default_settings()[kind] for kind in ("deep-sea", "atari", "gym")}
+DEFAULTS = {kind: settings for kind, settings in default_settings().items() if kind != "bsuite"}
 """bsuite has a page of its own."""
-ROW = re.compile(r"^\| `--([\w-]+)` \| (.*) \| (.*) \| (.*) \|$", re.MULTILINE)
-TABLE = {name.replace("-", "_"): dict(zip(DEFAULTS, cells, strict=True)) for name, *cells in ROW.findall(TEXT)}
+ROW = re.compile(r"^\| `--([\w-]+)` \| (.*) \|$", re.MULTILINE)
+TABLE = {
+    name.replace("-", "_"): dict(zip(DEFAULTS, cells.split(" | "), strict=True)) for name, cells in ROW.findall(TEXT)
+}
 OURS = {
     ("before_learning", "deep-sea"),
     ("before_learning", "atari"),
@@ -20,7 +22,7 @@ OURS = {
     *((name, "atari") for name in ("max_over_frames", "sticky", "full_action_space")),
     *((name, "atari") for name in ("terminal_on_life_loss", "max_episode_frames")),
 }
-"""What the paper leaves open and this project decided; all of `train gym` is, and is not marked cell by cell."""
+"""What the paper leaves open and this project decided; all of minatar and gym is, and is not marked."""
 
 
 def written(value):

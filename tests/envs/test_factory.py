@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
-from bootdqn.config.envs import AtariConfig, DeepSeaConfig, GymConfig
+from bootdqn.config.envs import AtariConfig, DeepSeaConfig, GymConfig, MinAtarConfig
 from bootdqn.envs.factory import effective_settings, make_environment, spec_of
 
 
@@ -19,6 +19,8 @@ from bootdqn.envs.factory import effective_settings, make_environment, spec_of
         (DeepSeaConfig(size=4, mapping_seed=0), EnvSpec(DiscreteSpec(16), 2)),
         (GymConfig(env_id="CartPole-v1"), EnvSpec(BoxSpec((4,), np.dtype("float32")), 2)),
         (GymConfig(env_id="FrozenLake-v1"), EnvSpec(DiscreteSpec(16), 4)),
+        (MinAtarConfig(game="seaquest"), EnvSpec(BoxSpec((10, 10, 10), np.dtype("bool")), 6)),
+        (MinAtarConfig(game="freeway"), EnvSpec(BoxSpec((10, 10, 7), np.dtype("bool")), 3)),
         (AtariConfig(game="Gravitar"), EnvSpec(BoxSpec((4, 84, 84), np.dtype("uint8"), stacked=True), 18)),
     ],
 )

@@ -15,7 +15,7 @@ SPECS = (
     BoxSpec((4,), np.dtype(np.float32)),
     BoxSpec((), np.dtype(np.float64)),
     BoxSpec((1, 2, 2), np.dtype(np.int16)),
-    BoxSpec((3,), np.dtype(np.bool_)),
+    BoxSpec((3, 5), np.dtype(np.bool_)),
     BoxSpec((4, 3, 2), np.dtype(np.uint8), stacked=True),
     BoxSpec((2, 1, 5), np.dtype(np.uint8), stacked=True),
     BoxSpec((1, 2, 2), np.dtype(np.uint8), stacked=True),

@@ -52,6 +52,16 @@ ATARI = _GAME | {
     "eval_episodes": 1,
     "eval_max_steps": 8,
 }
+MINATAR = _GAME | {
+    "environment": "minatar",
+    "game": "asterix",
+    "sticky": 0.5,
+    "total_steps": GAME_STEPS,
+    "hidden_sizes": [8],
+    "eval_every_steps": 50,
+    "eval_episodes": 2,
+    "eval_max_steps": 20,
+}
 GYM = _GAME | {
     "environment": "gym",
     "env_id": "CartPole-v1",

@@ -1,14 +1,15 @@
-"""Atari and Gymnasium, stopped within an episode: exact where the environment can be, honest where it cannot."""
+"""Atari, MinAtar and Gymnasium, stopped within an episode: exact where the environment can be, reported where not."""
 
 import json
 import random
 
 import pytest
 
+from bootdqn.config.envs import MINATAR_GAMES
 from bootdqn.runs.directory import RunDirectory
 from torture.environments import MORTAL, RESENTFUL, RESTLESS
 from torture.legs import results, stopping_at, train, train_unbroken, with_segments_of
-from torture.settings import ATARI, GYM
+from torture.settings import ATARI, GYM, MINATAR
 from torture.settings import GAME_STEPS as STEPS
 
 SMALL_SEGMENTS = with_segments_of(24)
@@ -51,6 +52,13 @@ def test_qbert_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_path,
     for number, settings in enumerate(sized([FOUR_OF_QBERT], [FOUR_OF_QBERT, QBERT])):
         (tmp_path / str(number)).mkdir()
         assert different_when_stopped(settings, tmp_path / str(number), sized(1, 6)) == []
+
+
+def test_minatar_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_path, sized):
+    games = [MINATAR | {"game": "breakout", "num_envs": 3}, *({"game": game} for game in MINATAR_GAMES)]
+    for number, game in enumerate(sized(games[:1], games)):
+        (tmp_path / str(number)).mkdir()
+        assert different_when_stopped(MINATAR | game, tmp_path / str(number), sized(1, 4)) == []
 
 
 def test_cart_pole_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_path, sized):

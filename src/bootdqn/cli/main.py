@@ -15,12 +15,12 @@ from bootdqn.cli.sweep import DemoCommand, SweepCommand
 from bootdqn.cli.train import ResumeCommand, TrainCommand
 from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
 from bootdqn.common.text import did_you_mean, printable
-from bootdqn.config.train import ATARI, BSUITE, DEEP_SEA, GYM
+from bootdqn.config.train import ATARI, BSUITE, DEEP_SEA, GYM, MINATAR
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.plugins import Plugins
 
 _BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
-"""Flags that limit training: episodes on DeepSea and in bsuite, steps in Gymnasium, frames on Atari."""
+"""Flags that limit training: episodes on DeepSea and in bsuite, frames on Atari, steps elsewhere."""
 _LESS_MEMORY = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
 _LESS_GPU_MEMORY = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
 
@@ -63,6 +63,12 @@ COMMANDS: dict[str, Any] = {
             "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).",
             example="bootdqn train atari --game Gravitar --strategy gain --seed 1 --total-frames 10M",
             synonyms=dict.fromkeys(_BUDGETS, "--total-frames"),
+        ),
+        "minatar": CommandSpec(
+            TrainCommand(MINATAR),
+            "Train one agent on a MinAtar game; the defaults scale the paper's Atari settings.",
+            example="bootdqn train minatar --game breakout --strategy evoi --seed 1 --total-steps 200k",
+            synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
         ),
         "gym": CommandSpec(
             TrainCommand(GYM),

@@ -173,11 +173,82 @@ def canonical_game(name: str) -> str:
         ValueError: There is no such game; the message suggests the closest one.
     """
     keys = {game.lower(): game for game in GAMES}
-    key = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("ale/").removesuffix("-v5"))
+    key = _game_key(name.lower().removeprefix("ale/").removesuffix("-v5"))
     if key in keys:
         return keys[key]
     hint = did_you_mean(key, GAMES, "for example Gravitar or PrivateEye")
     raise ValueError(f"--game must be one of ALE's {len(GAMES)} Atari games, got {name!r}{hint}")
+
+
+def _game_key(name: str) -> str:
+    """Return the letters and digits of a game's name in lower case, the same for every spelling of it."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+MINATAR_GAMES = ("asterix", "breakout", "freeway", "seaquest", "space-invaders")
+
+
+@dataclass(frozen=True)
+class MinAtarConfig:
+    """A MinAtar game, and when to stop."""
+
+    kind: ClassVar[str] = "minatar"
+    budget: ClassVar[str] = "total_steps"
+    required_field: ClassVar[str | None] = "game"
+    minutes_between_checkpoints: ClassVar[float] = 2.0
+    frames_per_step: ClassVar[int] = 1
+    frame_stack: ClassVar[int] = 1
+    default_target_every: ClassVar[None] = None
+    longest_episode: ClassVar[None] = None
+    """Unlimited, but in Freeway."""
+    game: str = "breakout"
+    """The game: asterix, breakout, freeway, seaquest or space-invaders."""
+    sticky: Annotated[float, Range(ge=0, lt=1)] = 0.1
+    """Probability, at every step, that the action before is repeated."""
+    difficulty_ramping: bool = True
+    """Let objects become faster and more frequent during an episode of asterix, seaquest and space-invaders."""
+    full_action_space: bool = False
+    """Offer all 6 actions, also those that do nothing in this game."""
+    clip_rewards: bool = False
+    """Learn from the sign of the rewards only."""
+    total_steps: PositiveInt = 500_000
+    """Stop after this many environment steps."""
+    eval_every_steps: PositiveInt | None = 25_000
+    """Environment steps from one evaluation to the next (None: no evaluation)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        key = _game_key(self.game.removeprefix("MinAtar/"))
+        found = next((game for game in MINATAR_GAMES if _game_key(game) == key), None)
+        if found is None:
+            hint = did_you_mean(self.game, MINATAR_GAMES, "")
+            raise ValueError(f"--game must be one of {', '.join(MINATAR_GAMES)}; got {self.game!r}{hint}")
+        object.__setattr__(self, "game", found)
+
+    @property
+    def label(self) -> str:
+        """Short name of the environment, for names of runs."""
+        return self.game
+
+    @property
+    def total_frames(self) -> int:
+        """Same as `total_steps`: every step is one frame here."""
+        return self.total_steps
+
+    @property
+    def eval_every_frames(self) -> int | None:
+        """Same as `eval_every_steps`: every step is one frame here."""
+        return self.eval_every_steps
+
+    @property
+    def costs_like(self) -> str:
+        """Key that environments with the same cost per step share."""
+        return self.label
+
+    @property
+    def longest_steps(self) -> int:
+        """Maximum number of steps of training."""
+        return self.total_steps
 
 
 @dataclass(frozen=True)
@@ -261,4 +332,4 @@ class GymConfig:
         return self.total_steps
 
 
-EnvConfig = DeepSeaConfig | AtariConfig | GymConfig | BsuiteConfig
+EnvConfig = DeepSeaConfig | AtariConfig | MinAtarConfig | GymConfig | BsuiteConfig

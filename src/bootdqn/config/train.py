@@ -14,7 +14,7 @@ from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from bootdqn.config.bsuite import BsuiteConfig
-from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, Seed
+from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, MinAtarConfig, Seed
 from bootdqn.exploration.voting import VoteRule
 
 EnvT = TypeVar("EnvT", bound=EnvConfig)
@@ -131,6 +131,23 @@ ATARI = TrainConfig(
 )
 """The paper's Atari experiments (Section IV)."""
 
+MINATAR = TrainConfig(
+    env=MinAtarConfig(),
+    actor=ActorConfig(strategy="evoi"),
+    network=NetworkConfig(num_heads=10, ensemble="shared", hidden_sizes=(128,)),
+    learner=LearnerConfig(
+        batch_size=32,
+        learning_rate=2.5e-4,
+        loss="huber",
+        learning_starts=5_000,
+        update_every=4,
+        target_every=1_000,
+    ),
+    replay=ReplayConfig(replay_capacity=100_000, mask_probability=1.0),
+    evaluation=EvaluationConfig(eval_max_steps=50_000),
+)
+"""The paper's Atari experiments, scaled to MinAtar; ours, the paper has none."""
+
 GYM = TrainConfig(
     env=GymConfig(),
     actor=ActorConfig(strategy="evoi", before_learning="uniform"),
@@ -156,7 +173,7 @@ bsuite scores one agent on all of its experiments, so they have the same setting
 
 _CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
 """Settings that no number of a run depends on."""
-DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (DEEP_SEA, ATARI, GYM, BSUITE)}
+DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (DEEP_SEA, ATARI, MINATAR, GYM, BSUITE)}
 
 
 def default_settings() -> dict[str, dict[str, Any]]:

@@ -40,13 +40,18 @@ def algorithm(strategy: str) -> Algorithm:
 
 
 def atari_algorithm(strategy: str) -> Algorithm:
-    """Return the label and colour of the strategy of an Atari run, where the paper's EVOI is the mean over heads."""
+    """Return the label and colour of the strategy of an Atari or MinAtar run, where the paper's EVOI is the mean."""
     base, parameters = family(strategy)
     if base == "evoi":
         return _with_parameters(_ALGORITHMS["evoi:reduce=sum"], parameters)
     if base == "evoi:reduce=sum":
         return _with_parameters(Algorithm("BootDQN-EVOI (sum)", _ALGORITHMS["evoi"].colour), parameters)
     return algorithm(strategy)
+
+
+def algorithms_of(environment: str) -> Callable[[str], Algorithm]:
+    """Return the function that labels the strategies of runs on an environment, named as on the command line."""
+    return atari_algorithm if environment in ("atari", "minatar") else algorithm
 
 
 def family(strategy: str) -> tuple[str, tuple[str, ...]]:
@@ -92,6 +97,7 @@ TASK_SETTINGS = {
     "bsuite": frozenset(
         {"bsuite_id", "max_episodes", "stop_when_solved", "eval_every_steps", "eval_episodes", "eval_max_steps", "vote"}
     ),
+    "minatar": frozenset({"game", "total_steps"}),
     "gym": frozenset({"env_id", "env_options", "total_steps"}),
 }
 """Settings of the task and the budget, or that no result depends on; reports distinguish runs by them otherwise."""

@@ -1,4 +1,4 @@
-"""The environments: DeepSea, TwoPaths, CartpoleSwingup, Atari and those of Gymnasium's registry."""
+"""The environments: DeepSea, TwoPaths, CartpoleSwingup, Atari, MinAtar and those of Gymnasium's registry."""
 
 import gymnasium
 

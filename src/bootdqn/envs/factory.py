@@ -10,7 +10,7 @@ from gymnasium.wrappers import FrameStackObservation
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.bsuite import BsuiteConfig
-from bootdqn.config.envs import AtariConfig, EnvConfig, GymConfig
+from bootdqn.config.envs import AtariConfig, EnvConfig, GymConfig, MinAtarConfig
 from bootdqn.envs.cartpole_swingup import CartpoleSwingup
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.gymnasium_env import make_gymnasium_env
@@ -67,6 +67,10 @@ def make_environment(config: EnvConfig, render_mode: str | None = None) -> Envir
         from bootdqn.envs.atari import make_atari  # ale-py is an extra
 
         return make_atari(config, render_mode)
+    if isinstance(config, MinAtarConfig):
+        from bootdqn.envs.minatar import make_minatar  # MinAtar is an extra
+
+        return make_minatar(config, render_mode)
     if isinstance(config, GymConfig):
         return make_gymnasium_env(config, render_mode)
     if isinstance(config, BsuiteConfig):

@@ -286,6 +286,7 @@ class Recorder:
         if cell is not None:
             right = unwrapped.optimal_action(*cell)
             return tuple(f"{action}: {'right' if action == right else 'left'}" for action in (0, 1))
-        if hasattr(unwrapped, "get_action_meanings"):
-            return tuple(str(name) for name in unwrapped.get_action_meanings())
+        for environment in (self.environment, unwrapped):
+            if hasattr(environment, "get_action_meanings"):
+                return tuple(str(name) for name in environment.get_action_meanings())
         return tuple(str(action) for action in range(int(self.environment.action_space.n)))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Storage of observations: as they are, or as one compressed frame each, from which stacks are rebuilt."""
+"""Storage of observations: as they are, as bits, or as one compressed frame each, from which stacks are rebuilt."""
 
 import sys
 from collections.abc import Iterable
@@ -86,6 +86,43 @@ class DenseStore:
     def expected_nbytes(self) -> int:
         """Memory of the observations in bytes; it is allocated from the start."""
         return self._values.nbytes
+
+
+class BitStore:
+    """A store of arrays of booleans, an eighth of a byte each."""
+
+    history = 0
+
+    def __init__(self, spec: BoxSpec, num_slots: int) -> None:
+        self._shape, self._size = spec.shape, spec.size
+        self._bits = np.zeros((num_slots, -(-spec.size // 8)), np.uint8)
+
+    def write(self, slot: int, observation: Any) -> None:
+        """Store `observation` in `slot`."""
+        self._bits[slot] = np.packbits(observation)
+
+    def read(self, slots: Array) -> Array:
+        """Return the observations (B, ...) of `slots` (B, 1)."""
+        values = np.unpackbits(self._bits[slots[:, 0]], axis=1, count=self._size)
+        return values.view(np.bool_).reshape(len(slots), *self._shape)
+
+    def get_range(self, start: int, stop: int) -> dict[str, Array]:
+        """Return a view of the packed observations."""
+        return {"bits": self._bits[start:stop]}
+
+    def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
+        """Restore what `get_range` returned."""
+        self._bits[start:stop] = like(arrays, "bits", self._bits[start:stop])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the observations in bytes."""
+        return self._bits.nbytes
+
+    @property
+    def expected_nbytes(self) -> int:
+        """Memory of the observations in bytes; it is allocated from the start."""
+        return self._bits.nbytes
 
 
 class FrameStore:
@@ -177,9 +214,11 @@ class FrameStore:
 
 
 def make_store(spec: ObservationSpec, num_slots: int) -> ObservationStore:
-    """Return a store for `spec`: compressed frames for stacks, an array for everything else."""
+    """Return a store for `spec`: compressed frames for stacks, bits for booleans, an array for everything else."""
     if isinstance(spec, BoxSpec) and spec.stacked:
         return FrameStore(spec, num_slots)
+    if isinstance(spec, BoxSpec) and spec.dtype == np.bool_:
+        return BitStore(spec, num_slots)
     return DenseStore(spec, num_slots)
 
 

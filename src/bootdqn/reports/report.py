@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from bootdqn.common.errors import UsageError, WriteError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.text import format_count, printable
-from bootdqn.config.variants import Variant, algorithm, atari_algorithm, label
+from bootdqn.config.variants import Variant, algorithms_of, label
 from bootdqn.reports import ablation_figures, acting, atari, atari_figures, deep_sea, deep_sea_figures, gymnasium
 from bootdqn.reports.answers import answer
 from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
@@ -222,7 +222,7 @@ def _add_acting(content: Content, study: Study) -> None:
         runs = without_settings(of_task, shared_settings(of_task.variant))
         plotted = runs[runs.has_line]
         if plotted.variant.nunique() <= MAX_CURVES:
-            named = atari_algorithm if plotted.environment.iloc[0] == "atari" else algorithm
+            named = algorithms_of(plotted.environment.iloc[0])
             caption = acting.ACTING_CAPTION + missing_lines(runs.variant, plotted.variant, named)
             caption += "" if plotted.finished.all() else f" {UNFINISHED_CAPTION}"
             figure = acting.acting_figure(plotted, study.acting)

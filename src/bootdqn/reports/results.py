@@ -12,7 +12,7 @@ from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.fields import types_in
 from bootdqn.common.text import did_you_mean, printable
 from bootdqn.config.train import DEFAULTS, default_settings, setting_types
-from bootdqn.config.variants import algorithm, atari_algorithm, label, variant_of
+from bootdqn.config.variants import algorithms_of, label, variant_of
 from bootdqn.runs.directory import RunDirectory, find_runs
 from bootdqn.runs.status import RunState, run_status
 
@@ -205,7 +205,7 @@ def _describe(environment: str, config: Record) -> dict[str, Any]:
         "task": task,
         "strategy": variant.strategy,
         "variant": variant,
-        "algorithm": label(variant, atari_algorithm if environment == "atari" else algorithm),
+        "algorithm": label(variant, algorithms_of(environment)),
         "seed": whole_number(config, "seed", least=0),
         "budget": whole_number(config, BUDGETS[environment]),
     }

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bootdqn.common.text import format_count
 from bootdqn.config.train import default_settings, to_flat
-from bootdqn.config.variants import algorithm, atari_algorithm, is_dqn, label, unnamed_settings, variant_of
+from bootdqn.config.variants import algorithms_of, is_dqn, label, unnamed_settings, variant_of
 from bootdqn.sweeps.executor import Ended, Event, Message, Started
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
@@ -127,7 +127,7 @@ def run_label(planned: PlannedRun) -> str:
     if kind == "deep-sea":
         return f"{label(variant)}, N = {config.env.label}, seed {config.run.seed}"
     heads_apart = variant if is_dqn(variant) else variant.without("num_heads")
-    name = label(heads_apart, atari_algorithm if kind == "atari" else algorithm)
+    name = label(heads_apart, algorithms_of(kind))
     return f"{name}, {config.env.label}, K = {config.network.num_heads}, seed {config.run.seed}"
 
 

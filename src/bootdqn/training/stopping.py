@@ -6,7 +6,7 @@ from typing import Any
 
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.bsuite import BsuiteConfig
-from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig
+from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, MinAtarConfig
 from bootdqn.envs.bsuite import BsuiteCounts
 from bootdqn.envs.deep_sea import SolvedRule, describe_solved
 from bootdqn.training.loop import StepResult
@@ -87,7 +87,7 @@ class DeepSeaStoppingRule:
 class StepBudgetRule:
     """Stop after a number of frames; the results are the returns of training and of the evaluations."""
 
-    def __init__(self, config: AtariConfig | GymConfig) -> None:
+    def __init__(self, config: AtariConfig | MinAtarConfig | GymConfig) -> None:
         self._config = config
         self._frames = 0
         self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
