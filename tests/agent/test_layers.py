@@ -41,7 +41,7 @@ def test_batched_layers_are_separate_layers_on_separate_inputs(num_heads, inputs
     x = normal(num_heads, batch, inputs)
     expected = torch.stack([alone(x[k]) for k, alone in enumerate(separate(layer))])
     assert expected.shape == (num_heads, batch, outputs)
-    torch.testing.assert_close(layer(x), expected, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(layer(x.mT).mT, expected, rtol=1e-12, atol=1e-13)
 
 
 @sizes
@@ -49,7 +49,7 @@ def test_fanned_out_layers_are_separate_layers_on_one_input(num_heads, inputs, o
     layer = drawn(FanOutLinear(num_heads, inputs, outputs))
     x = normal(batch, inputs)
     expected = torch.stack([alone(x) for alone in separate(layer)])
-    torch.testing.assert_close(layer(x), expected, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(layer(x).mT, expected, rtol=1e-12, atol=1e-13)
 
 
 @sizes
@@ -62,7 +62,7 @@ def test_gradients_are_those_of_separate_layers(layer_type, num_heads, inputs, o
         layer_type
     ]
     upstream = torch.from_numpy(np.random.default_rng(3).normal(size=(num_heads, batch, outputs)))
-    (layer(x) * upstream).sum().backward()
+    (layer(x.mT if layer_type is BatchedLinear else x).mT * upstream).sum().backward()
     for k, linear in enumerate(alone):
         own = {BatchedLinear: lambda k: x[k], FanOutLinear: lambda _: x, FanOutTable: lambda _: hot(x, inputs)}
         (linear(own[layer_type](k)) * upstream[k]).sum().backward()
@@ -86,8 +86,10 @@ def test_look_up_is_multiplication_by_one_hot_vectors_bit_for_bit(num_heads, inp
     index = torch.from_numpy(np.random.default_rng(4).integers(0, inputs, batch))
     vectors = one_hot(index, inputs).to(dtype)
     assert torch.equal(table(index), dense(vectors))
-    assert torch.equal(table(index), vectors @ table.weight + table.bias[:, None])
-    assert torch.equal(table(index), torch.stack([nn.functional.linear(vectors, w.T, b) for w, b in heads_of(table)]))
+    assert torch.equal(table(index).mT, vectors @ table.weight + table.bias[:, None])
+    assert torch.equal(
+        table(index).mT, torch.stack([nn.functional.linear(vectors, w.T, b) for w, b in heads_of(table)])
+    )
 
 
 def heads_of(layer):
@@ -106,20 +108,21 @@ def test_a_table_of_one_layer_is_a_linear_layer_on_one_hot_vectors_bit_for_bit(n
 
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(
-    ("table", "rows"),
-    [(OneHotTable(100, 300), (0,)), (FanOutTable(1, 100, 300), (1,)), (FanOutTable(7, 100, 50), (1,))],
+    ("table", "axis"),
+    [(OneHotTable(100, 300), 0), (FanOutTable(1, 100, 300), 1), (FanOutTable(7, 100, 50), 1)],
     ids=["one table", "one head", "seven heads"],
 )
-def test_gradients_of_a_table_add_up_in_the_order_of_the_batch_with_any_number_of_threads(table, rows):
+def test_gradients_of_a_table_add_up_in_the_order_of_the_batch_with_any_number_of_threads(table, axis):
     sample_parameters(table, np.random.default_rng(0))
     index = torch.from_numpy(np.random.default_rng(5).integers(0, 20, 512))
-    slopes = torch.randn(table(index).shape, generator=torch.Generator().manual_seed(0))
+    rows = (lambda: table(index).mT) if axis else (lambda: table(index))  # a batch of heads is in the last axis
+    slopes = torch.randn(rows().shape, generator=torch.Generator().manual_seed(0))
     expected = torch.zeros_like(table.weight)
     for b, row in enumerate(index.tolist()):
-        expected.select(*rows, row).add_(slopes.select(*rows, b))
+        expected.select(axis, row).add_(slopes.select(axis, b))
     for _ in range(20):
         table.zero_grad()
-        (table(index) * slopes).sum().backward()
+        (rows() * slopes).sum().backward()
         assert torch.equal(table.weight.grad, expected)
 
 

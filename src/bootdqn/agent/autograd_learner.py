@@ -29,6 +29,7 @@ class AutogradLearner:
         self._working = copy.deepcopy(self.online).to(torch.bfloat16) if reduced else self.online
         self._target = copy.deepcopy(self._working).requires_grad_(False)
         self._target.prior = self._working.prior  # never learned, so one serves both
+        self._learned = self._working.learned()
         self._adam = Adam(self.online.learned(), config.learning_rate)
 
     def q_values(self, observation: Array) -> Array:
@@ -42,16 +43,16 @@ class AutogradLearner:
         mask, weight = self._to_device(batch.mask), self._to_device(batch.weight)
         td_error = self.td_errors(batch)
         losses = head_losses(td_error, mask, weight, self._config.loss)
-        self._working.zero_grad(set_to_none=True)
-        losses.mean().backward()  # type: ignore[no-untyped-call]
-        gradients = {name: value.grad for name, value in self._working.learned().items() if value.grad is not None}
+        slopes = torch.autograd.grad(losses.mean(), list(self._learned.values()))
+        gradients = dict(zip(self._learned, slopes, strict=True))
         head_loss, error, *sums = _to_host(
             losses.detach(),
             mean_owned_error(td_error.detach(), mask),
-            *(_sums(name, gradient) for name, gradient in gradients.items()),
+            *(gradient.sum()[None] for gradient in gradients.values()),
         )
         check_finite("loss", head_loss)
-        _check_gradients(dict(zip(gradients, sums, strict=True)))
+        if not np.isfinite(sums).all():
+            _check_gradients(gradients)
         self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
         self._refresh_working_copy()
         return UpdateResult(head_loss, error)
@@ -106,18 +107,15 @@ class AutogradLearner:
         return tensor.to(self._device)
 
 
-def _check_gradients(sums: dict[str, Array]) -> None:
-    """Raise a TrainingError for the first gradient whose sum is not finite.
+def _check_gradients(gradients: dict[str, Tensor]) -> None:
+    """Raise a TrainingError for the first gradient whose sum, of each head where it has one, is not finite.
 
     The torso comes last: gradients flow from a head into it, and the head is to blame.
     """
-    for name in sorted(sums, key=lambda name: not name.startswith(HEADS)):
-        check_finite(f"gradient of {name}", sums[name], shared=not name.startswith(HEADS))
-
-
-def _sums(name: str, gradient: Tensor) -> Tensor:
-    """Return the sum of a gradient, or (K,) one for each head."""
-    return gradient.reshape(len(gradient) if name.startswith(HEADS) else 1, -1).sum(dim=1)
+    for name in sorted(gradients, key=lambda name: not name.startswith(HEADS)):
+        rows = len(gradients[name]) if name.startswith(HEADS) else 1
+        sums = gradients[name].reshape(rows, -1).sum(dim=1)
+        check_finite(f"gradient of {name}", sums.float().cpu().numpy(), shared=not name.startswith(HEADS))
 
 
 def _to_host(*vectors: Tensor) -> list[Array]:

@@ -40,7 +40,7 @@ class Ensemble(nn.Module):
         x = self.torso(observation)
         for layer in self.heads[:-1]:
             x = layer(x).relu()
-        q: Tensor = self.heads[-1](x).transpose(0, 1)
+        q: Tensor = self.heads[-1](x).permute(2, 0, 1)
         return q if self.prior is None else q + self.prior(observation)
 
 

@@ -20,14 +20,14 @@ class Adam:
 
     def step(self, gradients: Mapping[str, Tensor]) -> None:
         """Move the parameters that `gradients` names."""
-        parameters, first, second = (
-            [tensors[name] for name in gradients]
-            for tensors in (self._parameters, self.first_moment, self.second_moment)
+        parameters = [self._parameters[name] for name in gradients]
+        first, second = (
+            [_flat(tensors[name]) for name in gradients] for tensors in (self.first_moment, self.second_moment)
         )
         steps = [torch.full((), float(self.steps), device=parameter.device) for parameter in parameters]
         adam(
-            parameters,
-            list(gradients.values()),
+            [_flat(parameter) for parameter in parameters],
+            [_flat(_like(*pair)) for pair in zip(gradients.values(), parameters, strict=True)],
             first,
             second,
             [],
@@ -42,3 +42,15 @@ class Adam:
             maximize=False,
         )
         self.steps += 1
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """Return a view (numel,) of a dense tensor in the order of its memory; the fused Adam would copy a strided one."""
+    return tensor.as_strided((tensor.numel(),), (1,))
+
+
+def _like(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """Return the gradient with the memory layout of its parameter."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)

@@ -52,6 +52,8 @@ class Pixels(_Input):
         x = x.permute(0, 3, 1, 2) if self._channels_last else x
         if len(x) > 1:  # batches are convolved faster in this layout, and bytes rearranged faster than floats
             x = x.contiguous(memory_format=torch.channels_last)
+        if self._scale == 1:
+            return x.to(self._like.dtype)
         return (x.to(torch.get_default_dtype()) * self._scale).to(self._like.dtype)
 
 
