@@ -24,7 +24,7 @@ demo: $(STAMP)  ## race four strategies on DeepSea and make a page of it (under 
 	$(BIN)/bootdqn demo --out runs/demo
 
 test: $(STAMP)  ## run the tests
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 torture: $(STAMP)  ## stop, kill, damage and starve runs hundreds of times; they must go on all the same (many minutes)
 	$(BIN)/python -m pytest --torture tests/torture -n 2 --timeout 3600 -rP

@@ -27,9 +27,11 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Shuffle where asked to; a file stays together, so that what its tests share is made once."""
+    """Run the tests on Ray first, which take longest; or shuffle files, and the tests of each, where asked to."""
     seed = config.getoption("--shuffle")
-    if seed is not None:
+    if seed is None:
+        items.sort(key=lambda item: item.path.name != "test_ray.py")
+    else:
         keys = {path: random.Random(f"{seed} {path}").random() for path in {item.path for item in items}}
         items.sort(key=lambda item: (keys[item.path], random.Random(f"{seed} {item.nodeid}").random()))
 

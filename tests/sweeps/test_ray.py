@@ -25,7 +25,6 @@ from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
-    pytest.mark.xdist_group("ray"),
     pytest.mark.timeout(600),  # a dozen processes start one after the other, however busy the machine is
 ]
 PATIENCE = 240
