@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bootdqn.reports.style import to_png
 from reproduction import figures, tables
+from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
 from reproduction.studies import ROOT
 
@@ -65,6 +66,7 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (WHAT_HELPS, "deep-sea-frontier each-seed", tables.each_seed),
     (WHAT_HELPS, "deep-sea-frontier score", tables.bsuite_score),
     ("docs/two-paths.md", "two-paths found", tables.two_paths_found),
+    ("docs/cluster.md", "paper-atari clusters", clusters_table),
 ]
 """Page, block, and its content: a figure, or a function that takes the study (the block's first word)."""
 PAGES = list(dict.fromkeys(page for page, _, _ in BLOCKS))

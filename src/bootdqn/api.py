@@ -203,6 +203,7 @@ def sweep(
     workers: int | None = None,
     retries: int = 1,
     dry_run: bool = False,
+    cluster: str | Path | None = None,
     ray: str | None = None,
     gpus_per_run: float = 0.0,
     tensorboard: bool = False,
@@ -224,6 +225,7 @@ def sweep(
         workers: Runs at a time on this machine (None: as many as cores and memory allow).
         retries: How often a run that fails is tried again.
         dry_run: List the runs and their maximum cost, and train nothing.
+        cluster: With `dry_run`, simulate the runs on the cluster that a .toml or .yaml file describes.
         ray: Run on the Ray cluster at this address, or on the one that `auto` finds.
         gpus_per_run: Share of a GPU that each run requests from Ray.
         tensorboard: Also write TensorBoard's event files into the run directories.
@@ -238,15 +240,17 @@ def sweep(
         KeyboardInterrupt: It was stopped, and its runs are saved; the same call resumes them.
     """
     from bootdqn.config.train import LoggerConfig, SavingConfig
-    from bootdqn.sweeps.executor import check_backend
+    from bootdqn.sweeps.executor import check_backend, check_simulation
     from bootdqn.sweeps.run_sweep import output_console, plan_sweep, print_costs, run_sweep
 
+    cluster_file = None if cluster is None else Path(cluster)
     check_backend(workers, ray, gpus_per_run)
+    check_simulation(cluster_file, workers, ray, dry_run=dry_run)
     console = output_console(quiet=not progress)
     plan = plan_sweep(str(name), _as_overrides(overrides), out)
     saving = SavingConfig(checkpoint_every_minutes, checkpoint_every_steps, keep_checkpoint)
     if dry_run:
-        print_costs(plan, workers, saving, console)
+        print_costs(plan, workers, saving, console, cluster_file)
         return _sweep_result(plan.out, [], {})
     for line in plan.heading:
         console.print(line)

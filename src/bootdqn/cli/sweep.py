@@ -13,7 +13,7 @@ from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
-from bootdqn.sweeps.executor import check_backend
+from bootdqn.sweeps.executor import check_backend, check_simulation
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
 
 
@@ -106,6 +106,8 @@ class SweepCommand:
     """How often a run that fails is tried again."""
     dry_run: bool = False
     """List the runs and their maximum cost, and train nothing."""
+    cluster: Path | None = None
+    """With --dry-run, simulate the runs on the cluster that a .toml or .yaml file describes (docs/cluster.md)."""
     ray: str | None = None
     """Run on the Ray cluster at this address, or on the one that auto finds (extra: ray)."""
     gpus_per_run: Annotated[float, Range(ge=0)] = 0.0
@@ -117,6 +119,7 @@ class SweepCommand:
     def __post_init__(self) -> None:
         check_fields(self)
         check_backend(self.workers, self.ray, self.gpus_per_run)
+        check_simulation(self.cluster, self.workers, self.ray, dry_run=self.dry_run)
 
     def execute(self) -> int:
         """Train the runs; exit code 0 if every one finished."""
@@ -127,7 +130,7 @@ class SweepCommand:
         plan = plan_sweep(self.name, self.overrides, self.out, self.user_code.imports)
         runs, out = plan.runs, plan.out
         if self.dry_run:
-            problems = print_costs(plan, self.workers, self.saving, console)
+            problems = print_costs(plan, self.workers, self.saving, console, self.cluster)
             for line in problems:
                 print(line, file=sys.stderr)
             return 2 if problems else 0

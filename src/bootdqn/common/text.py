@@ -53,13 +53,15 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def format_bytes(size: int) -> str:
-    """Return a size in GiB, MiB or KiB.
+def format_bytes(size: float) -> str:
+    """Return a size in TiB, GiB, MiB or KiB.
 
     Example:
-        >>> [format_bytes(size) for size in (3 * 2**30, 5 * 2**20, 200 * 2**10)]
-        ['3.0 GiB', '5 MiB', '200 KiB']
+        >>> [format_bytes(size) for size in (4 * 2**40, 3 * 2**30, 5 * 2**20, 200 * 2**10)]
+        ['4.0 TiB', '3.0 GiB', '5 MiB', '200 KiB']
     """
+    if size >= 2**40:
+        return f"{size / 2**40:.1f} TiB"
     if size >= 2**30:
         return f"{size / 2**30:.1f} GiB"
     return f"{size / 2**20:.0f} MiB" if size >= 2**20 or not size else f"{size / 2**10:.0f} KiB"

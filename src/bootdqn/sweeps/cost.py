@@ -39,16 +39,24 @@ class Cost(NamedTuple):
     steps: int
     seconds: float
     needed: ResourceEstimate
+    evaluation_seconds: float = 0.0
+    """The part of `seconds` that evaluations take."""
 
 
-def max_evaluation_steps(config: TrainConfig[EnvConfig]) -> int:
-    """Return the most steps that all evaluations of a run can take together."""
+def max_evaluation_steps(config: TrainConfig[EnvConfig], episode_steps: int | None = None) -> int:
+    """Return the most steps that all evaluations of a run can take together.
+
+    Args:
+        config: The run.
+        episode_steps: Steps of an episode, where fewer are assumed than the configuration allows.
+    """
     env, rules = config.env, config.evaluation
     if env.eval_every_frames is None:
         return 0
     each, times = rules.eval_max_steps, env.longest_steps * env.frames_per_step // env.eval_every_frames
-    if env.longest_episode is not None:
-        each = min(each, rules.eval_episodes * env.longest_episode)
+    lengths = [length for length in (env.longest_episode, episode_steps) if length is not None]
+    if lengths:
+        each = min(each, rules.eval_episodes * min(lengths))
     return times * each
 
 
@@ -75,28 +83,35 @@ def costs(runs: list[PlannedRun], show: Callable[[str], None] = lambda _: None) 
         if isinstance(probe, UsageError):
             found.append(probe)
         else:
-            seconds = steps / probe.training_speed + max_evaluation_steps(planned.config) / probe.evaluation_speed
-            found.append(Cost(steps, seconds, probe.needed))
+            evaluation_seconds = max_evaluation_steps(planned.config) / probe.evaluation_speed
+            seconds = steps / probe.training_speed + evaluation_seconds
+            found.append(Cost(steps, seconds, probe.needed, evaluation_seconds))
     return found
 
 
 def memory_needed(runs: list[PlannedRun]) -> list[int]:
-    """Return the bytes of memory that each run needs, without probing; 0 for one that cannot be created.
+    """Return the bytes of memory that each run needs, without probing; 0 for one that cannot be created."""
+    needed = resources_needed(runs)
+    return [0 if isinstance(one, Exception) else one.memory for one in needed]
+
+
+def resources_needed(runs: list[PlannedRun]) -> list[ResourceEstimate | Exception]:
+    """Return the memory and disk that each run needs, without probing, or why it cannot be created.
 
     A run on a GPU counts as on the CPU: it may be trained on another machine, and this one may have no GPU.
     """
     configs = [replace(planned.config, run=replace(planned.config.run, device="cpu")) for planned in runs]
     kinds = [_kind(config) for config in configs]
-    memory = {kind: _memory(config) for kind, config in dict(zip(kinds, configs, strict=True)).items()}
-    return [memory[kind] for kind in kinds]
+    needed = {kind: _resources(config) for kind, config in dict(zip(kinds, configs, strict=True)).items()}
+    return [needed[kind] for kind in kinds]
 
 
-def _memory(config: TrainConfig[Any]) -> int:
+def _resources(config: TrainConfig[Any]) -> ResourceEstimate | Exception:
     try:
         check_environments_fit(config.run.num_envs)
-        return make_components(config).estimate_resources().memory
-    except Exception:  # the run itself will report it
-        return 0
+        return make_components(config).estimate_resources()
+    except Exception as error:  # the run itself will report it
+        return error
 
 
 def _kind(config: TrainConfig[Any]) -> Any:

@@ -182,6 +182,14 @@ def check_backend(workers: int | None, ray: str | None, gpus_per_run: float) -> 
         raise ValueError("--gpus-per-run needs --ray; on this machine device=cuda is enough")
 
 
+def check_simulation(cluster: Path | None, workers: int | None, ray: str | None, *, dry_run: bool) -> None:
+    """Raise a ValueError for options that a simulation on the cluster of a file does not have."""
+    if cluster is not None and not dry_run:
+        raise ValueError("--cluster is a simulation, and needs --dry-run; --ray trains on a real cluster")
+    if cluster is not None and (workers is not None or ray is not None):
+        raise ValueError("--cluster simulates the runs on the nodes of its file; leave out --workers and --ray")
+
+
 def check_is_directory(out: Path) -> None:
     """Raise a UsageError if the output directory is a file."""
     if out.exists() and not out.is_dir():

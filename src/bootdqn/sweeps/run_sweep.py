@@ -12,6 +12,8 @@ from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.runs.cleanup import remove_leftovers
 from bootdqn.runs.directory import RunDirectory
+from bootdqn.sweeps.cluster_cost import simulate_sweep
+from bootdqn.sweeps.cluster_file import load_cluster
 from bootdqn.sweeps.cost import dry_run, in_scheduling_order, runs_at_a_time
 from bootdqn.sweeps.executor import SweepOutcome, check_is_directory, split_done
 from bootdqn.sweeps.local import run_locally
@@ -55,11 +57,17 @@ def plan_sweep(
     return SweepPlan(runs, directory, [line for line in lines if line])
 
 
-def print_costs(plan: SweepPlan, workers: int | None, saving: SavingConfig, console: Console) -> list[str]:
-    """Print the maximum cost of the runs, and return the problems of those that cannot be trained."""
+def print_costs(
+    plan: SweepPlan, workers: int | None, saving: SavingConfig, console: Console, cluster_file: Path | None = None
+) -> list[str]:
+    """Print the maximum cost of the runs, here or on a cluster, and return the problems of those that are left out."""
+    cluster = None if cluster_file is None else load_cluster(cluster_file)
     with status_line("measuring", quiet=console.quiet) as show:
-        keep = bool(saving.keep_checkpoint)
-        table, problems = dry_run(plan.runs, plan.out, workers, keeps_checkpoints=keep, show=show)
+        if cluster is not None:
+            table, problems = simulate_sweep(plan.runs, plan.out, cluster, saving, show=show)
+        else:
+            keep = bool(saving.keep_checkpoint)
+            table, problems = dry_run(plan.runs, plan.out, workers, keeps_checkpoints=keep, show=show)
     for part in (*plan.heading, table):
         console.print(part, soft_wrap=False)  # words and rows whole
     return problems

@@ -144,11 +144,11 @@ def load_sweep(name: str) -> Sweep:
     """
     path = Path(name)
     if path.suffix in (".toml", ".yaml", ".yml"):
-        return _from_content(path.stem, _read(path), smoke=False)
+        return _from_content(path.stem, read_definition(path), smoke=False)
     if name not in sweep_names():
         hint = did_you_mean(name, sweep_names(), f"choose from {', '.join(sweep_names())}, or a .toml file")
         raise UsageError(f"there is no sweep {name!r}{hint}")
-    content = _read(BUILT_IN / f"{name.removesuffix(SMOKE)}.toml")
+    content = read_definition(BUILT_IN / f"{name.removesuffix(SMOKE)}.toml")
     return _from_content(name, content, smoke=name.endswith(SMOKE))
 
 
@@ -159,7 +159,8 @@ def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: in
     return Sweep("race", "Strategies race on DeepSea.", base, axes)
 
 
-def _read(path: Path) -> Any:
+def read_definition(path: Path) -> Any:
+    """Return the content of a TOML or YAML file of settings; raise a UsageError if it cannot be read."""
     try:
         text = read_regular(Path(os.path.realpath(path)), MAX_FILE_BYTES).decode()  # links are followed
         return tomllib.loads(text) if path.suffix == ".toml" else _from_yaml(text)
