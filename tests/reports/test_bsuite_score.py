@@ -3,14 +3,9 @@
 import pytest
 
 from bootdqn.config.variants import Variant
-from bootdqn.reports.deep_sea import (
-    BSUITE_SIZES,
-    beats_random_play,
-    bsuite_scores,
-    bsuite_table,
-    cells,
-    largest_solved,
-)
+from bootdqn.reports.bsuite import DEEP_SEA_SIZES as BSUITE_SIZES
+from bootdqn.reports.bsuite import beats_random_play
+from bootdqn.reports.deep_sea import bsuite_scores, bsuite_table, cells, largest_solved
 from reference.tables import DeepSeaRun, deep_sea_table
 
 GAIN = Variant("gain")
@@ -49,11 +44,13 @@ def test_the_sizes_are_bsuites():
     ],
 )
 def test_a_run_counts_if_it_is_solved_in_time_and_sooner_than_by_chance(size, solved, cap, counts):
-    assert beats_random_play(deep_sea_table([result(size, solved, cap=cap)])).item() is counts
+    runs = deep_sea_table([result(size, solved, cap=cap)])
+    assert beats_random_play(runs["size"], runs.solved_at).item() == counts
 
 
 def test_the_score_reads_solved_as_bsuite_does():
-    assert beats_random_play(deep_sea_table([result(20, 9, strict=None)])).item()
+    runs = deep_sea_table([result(20, 9, strict=None)])
+    assert beats_random_play(runs["size"], runs.solved_at).item() == 1
 
 
 def test_the_score_of_all_sizes_is_the_fraction_solved_averaged_over_seeds():

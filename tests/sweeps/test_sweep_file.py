@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from bootdqn.common.errors import UsageError
+from bootdqn.config.bsuite import BSUITE_IDS
 from bootdqn.config.train import default_settings, from_flat, to_flat
 from bootdqn.sweeps.cost import in_scheduling_order, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep, sweep_names
@@ -32,6 +33,12 @@ def test_the_papers_sweeps_have_as_many_runs_as_the_paper():
     diversity = load_sweep("paper-diversity").runs()
     assert {run.config.network.num_heads for run in diversity} == {2, 6, 10, 12}
     assert {(run.config.env.game, run.config.env.total_frames) for run in diversity} == {("Hero", 100_000_000)}
+
+
+def test_bsuites_sweep_has_every_setting_of_its_tag_once_with_bsuites_episodes():
+    runs = [run.config.env for run in load_sweep("bsuite-exploration").runs() if run.config.actor.strategy == "greedy"]
+    assert [env.bsuite_id for env in runs] == list(BSUITE_IDS)
+    assert all(env.max_episodes == env.default_max_episodes for env in runs)
 
 
 def test_the_papers_sweeps_say_what_they_are_of_the_paper_and_where_they_differ():
@@ -67,9 +74,8 @@ def test_a_smoke_size_is_described_as_what_it_is(name):
     assert small.description.endswith(f" ({len(runs)} runs).")
     seeds = {1: "one seed", 2: "two seeds"}[len({run.config.run.seed for run in runs})]
     env = runs[0].config.env
-    budget = f"at most {env.max_episodes:,} episodes" if env.kind == "deep-sea" else f"{env.total_frames:,} frames"
-    places = " and ".join(sorted({run.config.env.label for run in runs}))
-    assert all(said in small.description for said in (seeds, budget, places))
+    budget = f"{env.total_frames:,} frames" if env.kind == "atari" else f"at most {env.max_episodes:,} episodes"
+    assert all(said in small.description for said in (seeds, budget, *{run.config.env.label for run in runs}))
 
 
 def test_the_seed_is_the_outermost_axis_wherever_it_is_written(tmp_path):
@@ -382,5 +388,5 @@ def test_a_file_that_is_not_there_and_a_name_that_is_none():
         load_sweep("nowhere.toml")
     with pytest.raises(UsageError, match="did you mean 'paper-atari'"):
         load_sweep("paper-atary")
-    with pytest.raises(UsageError, match="choose from deepsea-ablation, deepsea-ablation-smoke"):
+    with pytest.raises(UsageError, match="choose from bsuite-exploration, bsuite-exploration-smoke"):
         load_sweep("zzz")

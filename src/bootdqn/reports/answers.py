@@ -9,7 +9,7 @@ import pandas as pd
 
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.variants import label
-from bootdqn.reports import atari, deep_sea, gymnasium, paper
+from bootdqn.reports import atari, bsuite, deep_sea, gymnasium, paper
 from bootdqn.reports.statistics import LEVEL, can_differ, format_p_value, rank_test
 
 MAX_TASKS = 3
@@ -19,15 +19,19 @@ MAX_GAMES = 3
 ALONE = "there is nothing to compare it with"
 
 
-def answer(deep_sea_runs: pd.DataFrame, evaluations: pd.DataFrame, gym_runs: pd.DataFrame) -> str:
+def answer(
+    deep_sea_runs: pd.DataFrame, bsuite_scores: pd.DataFrame, evaluations: pd.DataFrame, gym_runs: pd.DataFrame
+) -> str:
     """Return what a reader wants to know first: which strategy explored best here, and how sure we are.
 
     Args:
         deep_sea_runs: Runs on DeepSea that count.
+        bsuite_scores: Scores in bsuite's experiments.
         evaluations: Those of the Atari runs that count.
         gym_runs: Finished runs of `train gym` that count.
     """
     answers = [deep_sea_answer(group) for group in list(deep_sea.by_cap(deep_sea_runs).values())[:1]]
+    answers += [bsuite.bsuite_answer(bsuite_scores)] if len(bsuite_scores) else []
     answers += [atari_answer(atari.with_paper_heads(evaluations))] if len(evaluations) else []
     answers += [gym_answer(gym_runs)] if len(gym_runs) else []
     return " ".join(answers) or "There is nothing to compare yet."

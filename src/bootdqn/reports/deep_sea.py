@@ -7,14 +7,12 @@ import pandas as pd
 import rich.table
 
 from bootdqn.config.variants import label, variant_order
+from bootdqn.reports.bsuite import DEEP_SEA_EPISODES, DEEP_SEA_SIZES, FORGIVENESS, beats_random_play
 from bootdqn.reports.statistics import interval_of_mean
 from bootdqn.reports.tables import Table
 
 BSUITES_RULE, THIN = "solved, bsuite's rule", "solved with < 10 good"
 COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", BSUITES_RULE, THIN, "each seed")
-BSUITE_SIZES = tuple(range(10, 51, 2))
-BSUITE_EPISODES = 10_000
-BSUITE_FORGIVENESS = 100
 MIN_BSUITE_SIZES = 5
 """On fewer of the sizes a score says nothing."""
 
@@ -129,12 +127,6 @@ def terminal_table(runs: pd.DataFrame) -> rich.table.Table:
     return shown
 
 
-def beats_random_play(runs: pd.DataFrame) -> pd.Series:
-    """Return whether bsuite would count each run: solved within its episodes, and sooner than random play."""
-    in_time = (runs.solved_at <= BSUITE_EPISODES) & (runs.solved_at < 2 ** runs["size"] + BSUITE_FORGIVENESS)
-    return in_time.fillna(False).astype(bool)
-
-
 def largest_solved(cells: pd.DataFrame) -> int | None:
     """Return the largest N that at least half of the seeds solved, by the strict rule; None where none."""
     solved = cells[cells.fraction >= 0.5]["size"]
@@ -154,11 +146,11 @@ def bsuite_scores(runs: pd.DataFrame) -> pd.DataFrame:
         fraction of seeds that beat random play), `sizes` (how many), `fewest_seeds`, `most_seeds` and `largest` (the
         largest N that half of the seeds solved, or None).
     """
-    runs = runs[runs["size"].isin(BSUITE_SIZES) & (runs.budget >= BSUITE_EPISODES)]
+    runs = runs[runs["size"].isin(DEEP_SEA_SIZES) & (runs.budget >= DEEP_SEA_EPISODES)]
     rows = []
     for variant in sorted(set(runs.variant), key=variant_order):
         mine = runs[runs.variant == variant]
-        by_size = beats_random_play(mine).groupby(mine["size"])
+        by_size = beats_random_play(mine["size"].astype(float), mine.solved_at.astype(float)).groupby(mine["size"])
         if len(by_size) >= MIN_BSUITE_SIZES:
             seeds = by_size.count()
             largest = largest_solved(cells(mine))
@@ -171,15 +163,15 @@ def bsuite_table(runs: pd.DataFrame, name: str) -> Table | None:
     """Return the table of bsuite's scores; None where no variant has enough of the sizes."""
     rows = []
     for found in bsuite_scores(runs).itertuples():
-        missing = len(BSUITE_SIZES) - found.sizes
-        low = found.score * found.sizes / len(BSUITE_SIZES)
+        missing = len(DEEP_SEA_SIZES) - found.sizes
+        low = found.score * found.sizes / len(DEEP_SEA_SIZES)
         rows.append(
             (
                 label(found.variant),
                 f"{found.score:.3f}" if not missing else "",
                 f"{found.score:.3f} on {found.sizes} sizes" if missing else "",
-                f"{low:.3f} to {low + missing / len(BSUITE_SIZES):.3f}" if missing else "",
-                f"{found.sizes} of {len(BSUITE_SIZES)}",
+                f"{low:.3f} to {low + missing / len(DEEP_SEA_SIZES):.3f}" if missing else "",
+                f"{found.sizes} of {len(DEEP_SEA_SIZES)}",
                 " to ".join(dict.fromkeys(map(str, (found.fewest_seeds, found.most_seeds)))),
                 "none" if pd.isna(found.largest) else str(found.largest),
             )
@@ -194,8 +186,8 @@ def bsuite_table(runs: pd.DataFrame, name: str) -> Table | None:
         "bsuite's score",
         columns,
         rows,
-        f"The fraction of N = {BSUITE_SIZES[0]}, {BSUITE_SIZES[1]}, ..., {BSUITE_SIZES[-1]} solved within "
-        f"{BSUITE_EPISODES:,} episodes and before episode 2^N + {BSUITE_FORGIVENESS}, by bsuite's rule, averaged over "
+        f"The fraction of N = {DEEP_SEA_SIZES[0]}, {DEEP_SEA_SIZES[1]}, ..., {DEEP_SEA_SIZES[-1]} solved within "
+        f"{DEEP_SEA_EPISODES:,} episodes and before episode 2^N + {FORGIVENESS}, by bsuite's rule, averaged over "
         "seeds. There is no score where sizes are missing: beside what the others give stand the least and the most "
         "that all of them can. Here each seed has an action map of its own and every episode is looked at; in bsuite "
         "all runs have one map, and it looks at fewer and fewer episodes. The largest N is by the stricter reading of "

@@ -17,7 +17,17 @@ from bootdqn.common.errors import UsageError, WriteError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.text import format_count, printable
 from bootdqn.config.variants import Variant, algorithms_of, label
-from bootdqn.reports import ablation_figures, acting, atari, atari_figures, deep_sea, deep_sea_figures, gymnasium
+from bootdqn.reports import (
+    ablation_figures,
+    acting,
+    atari,
+    atari_figures,
+    bsuite,
+    bsuite_figures,
+    deep_sea,
+    deep_sea_figures,
+    gymnasium,
+)
 from bootdqn.reports.answers import answer
 from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
 from bootdqn.reports.page import page
@@ -84,12 +94,13 @@ def write_report(root: Path | Sequence[Path], out: Path) -> Path:
         raise UsageError(f"there is no run in {where}: a run is a directory with a config.json")
     content = Content(runs=study.runs.drop(columns="variant"))
     deep_sea_runs = _add_deep_sea(content, study)
+    bsuite_scores = _add_bsuite(content, study)
     evaluations = _add_atari(content, study)
     gym_runs = _add_gym(content, study)
     _add_acting(content, study)
     _add_not_counted(content, study.runs)
     heading = f"{study.runs.counted.sum()} of {format_count(len(study.runs), 'run')} in {where}"
-    _write(out, page(answer(deep_sea_runs, evaluations, gym_runs), heading, content.sections), content)
+    _write(out, page(answer(deep_sea_runs, bsuite_scores, evaluations, gym_runs), heading, content.sections), content)
     return out
 
 
@@ -158,6 +169,22 @@ def _shared_note(shared: Mapping[str, Any]) -> str:
     """Return the settings that all runs of a section share."""
     text = label(Variant("", tuple(shared.items()))).removeprefix(", ")
     return f"<p class='note'>All of these runs: {escape(text)}.</p>" if shared else ""
+
+
+def _add_bsuite(content: Content, study: Study) -> pd.DataFrame:
+    """Add the section about bsuite's experiments, and return the scores of each algorithm."""
+    runs = bsuite.bsuite_runs(study)
+    shared = shared_settings(runs.variant)
+    runs = without_settings(runs, shared)
+    scores = bsuite.experiment_scores(runs)
+    if len(runs):
+        parts = [_shared_note(shared), content.table(bsuite.scores_table(scores))]
+        if runs.variant.nunique() <= MAX_CURVES:
+            parts[1:1] = [content.figure("bsuite-radar", bsuite_figures.radar(scores), bsuite_figures.RADAR_CAPTION)]
+            figure = bsuite_figures.settings(runs)
+            parts.append(content.figure("bsuite-settings", figure, bsuite_figures.SETTINGS_CAPTION))
+        content.sections.append(("bsuite's exploration experiments", "".join(parts)))
+    return scores
 
 
 def _add_atari(content: Content, study: Study) -> pd.DataFrame:
