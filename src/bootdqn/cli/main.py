@@ -111,7 +111,8 @@ COMMANDS: dict[str, Any] = {
     "report": CommandSpec(
         ReportCommand,
         "Write one page with the tables and figures of all runs below some directories; for DeepSea and Atari those of "
-        "the paper, ours beside theirs, for other environments learning curves and a table.",
+        "the paper, ours beside theirs, for other environments learning curves and a table. With --watch, a page that "
+        "follows the runs while they are trained.",
         example="bootdqn report runs/deepsea --out report.html",
     ),
     "inspect": CommandSpec(

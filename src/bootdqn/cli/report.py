@@ -6,7 +6,7 @@ from typing import Annotated
 
 from bootdqn.cli.arguments import HtmlFile
 from bootdqn.common.errors import UsageError, WriteError
-from bootdqn.common.fields import Flag, check_fields
+from bootdqn.common.fields import Flag, Range, check_fields
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,25 @@ class ReportCommand:
     out: HtmlFile | None = None
     """The page (None: report.html in the directory, or here for several); figures and tables go to a directory beside
     it."""
+    watch: bool = False
+    """Instead of writing the page, serve one to this machine that follows the runs while they are trained: curves,
+    progress, speed, time left, warnings and failures. Ctrl-C ends it."""
+    port: Annotated[int, Range(ge=0, le=65535)] | None = None
+    """Port of --watch (None: 8765; 0: any that is free)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.watch and self.out is not None:
+            raise ValueError("--watch writes no page; leave out --out, or --watch")
+        if self.port is not None and not self.watch:
+            raise ValueError("--port needs --watch")
 
     def execute(self) -> int:
-        """Write the page and print its name."""
+        """Write the page and print its name, or serve one."""
+        if self.watch:
+            from bootdqn.reports.watch import DEFAULT_PORT, watch_runs
+
+            watch_runs(self.directories, DEFAULT_PORT if self.port is None else self.port)
         from bootdqn.reports.report import default_page, write_report
 
         out = self.out or default_page(self.directories)

@@ -97,7 +97,7 @@ def load_runs(path: Paths) -> pd.DataFrame:
     for root in roots:
         if not root.is_dir():
             raise UsageError(f"{root} is not a directory; name one that holds runs")
-    rows = [_load_run(name, run) for name, run in _named_runs(roots)]
+    rows = [load_run(name, run) for name, run in named_runs(roots)]
     types = _DESCRIPTION | _SETTINGS | _SUMMARY
     columns = {name: pd.array([row.get(name) for row in rows], dtype=kind) for name, kind in types.items()}
     table = pd.DataFrame(columns)
@@ -157,7 +157,7 @@ def finite_number(record: Record, name: str) -> float:
     return float(value)
 
 
-def _named_runs(roots: Sequence[Path]) -> Iterator[tuple[str, RunDirectory]]:
+def named_runs(roots: Sequence[Path]) -> Iterator[tuple[str, RunDirectory]]:
     """Yield each run once, named by its path below the directory that was given, or by all of it of several."""
     known = set()
     for root in roots:
@@ -168,7 +168,8 @@ def _named_runs(roots: Sequence[Path]) -> Iterator[tuple[str, RunDirectory]]:
                 yield printable(below if len(roots) == 1 else str(run.path)), run
 
 
-def _load_run(name: str, run: RunDirectory) -> dict[str, Any]:
+def load_run(name: str, run: RunDirectory) -> dict[str, Any]:
+    """Return the row of a run, with its `variant`; columns that it has no value for are left out."""
     row: dict[str, Any] = {"run": name, "path": str(run.path), "status": "unreadable", "problem": ""}
     status = run_status(run)
     if status.state is RunState.DAMAGED:
