@@ -1,6 +1,8 @@
 """The driver of a sweep on Ray, where no cluster is needed."""
 
+import json
 import os
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
@@ -9,8 +11,9 @@ import pytest
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
+from bootdqn.runs.lock import Holder
 from bootdqn.runs.plugins import Plugins
-from bootdqn.sweeps.executor import Ended, Fault, Message, execute
+from bootdqn.sweeps.executor import Ended, Fault, Message, Started, execute
 from bootdqn.sweeps.local import RunSettings
 from bootdqn.sweeps.ray_driver import RayBackend, Request, TaskResult, node_problem, read_progress
 from bootdqn.sweeps.ray_sweep import run_on_ray
@@ -70,8 +73,8 @@ class Ray:
         pass
 
 
-def backend_on(ray, runs, gpus_per_run=0.0):
-    settings = RunSettings(Path("nowhere"), Plugins(), None)
+def backend_on(ray, runs, gpus_per_run=0.0, out=Path("nowhere")):
+    settings = RunSettings(out, Plugins(), None)
     memory = dict.fromkeys(runs, 2**20)
     return RayBackend(ray, Request(memory, gpus_per_run, settings, Path("nowhere/token")))
 
@@ -100,6 +103,27 @@ def test_a_head_without_cpus_does_not_hide_that_no_node_can_train_a_run():
     one = PlannedRun(PurePosixPath("one"), from_flat(QUICK))
     with pytest.raises(UsageError, match="no node can train the runs: node node: its disk is lost"):
         execute([one], backend_on(Ray(nodes, "its disk is lost"), [one]), lambda _: None, lambda: False, retries=0)
+
+
+def test_a_run_on_a_host_that_vanished_is_lost_even_if_its_task_never_ends(tmp_path, monkeypatch):
+    """As where a machine loses its power or its network: Ray knows that the node is dead, and still waits for it."""
+    node = {"Alive": True, "Resources": {"CPU": 1.0, "memory": 2.0**40}}
+    nodes = {"here": node, "there": node}
+    ray, one = Ray(nodes), planned("one")
+    monkeypatch.setattr(ray, "wait", lambda *_, **__: ([], []))
+    backend = backend_on(ray, [one], out=tmp_path)
+    backend.start(one)
+    lock = RunDirectory(tmp_path / "one").lock
+    lock.parent.mkdir()
+    lock.write_text(json.dumps(asdict(Holder("there", "boot", 1, "now", "token"))))
+    assert list(backend.events()) == [Started(one)]
+    assert list(backend.events()) == []
+    nodes["there"] = node | {"Alive": False}
+    assert list(backend.events()) == [Ended(one, None, "its node was lost", Fault.EXTERNAL)]
+    backend.start(one)
+    assert list(backend.events()) == [], "the lock of the worker that was lost with the host does not count"
+    lock.write_text(json.dumps(asdict(Holder("here", "boot", 1, "now", "other token"))))
+    assert list(backend.events()) == [Started(one)]
 
 
 def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, user_code):

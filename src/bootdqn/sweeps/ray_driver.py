@@ -28,6 +28,10 @@ from bootdqn.training.callbacks import Progress
 POLL_SECONDS = 1.0
 STOP_TIMEOUT_SECONDS = 120.0
 NODE_CHECK_SECONDS = 5.0
+LOCK_TIMEOUT_SECONDS = 4 * LOST_AFTER_SECONDS
+"""How long to wait for a run that another worker still trains: a node that is cut off from the cluster needs up to two
+minutes to notice, and then its lock has to expire."""
+NODE_LOST = "its node was lost"
 NODE_ID = "ray.io/node-id"
 """Ray's label of a node."""
 
@@ -180,7 +184,7 @@ class RayBackend:
         except exceptions.TaskCancelledError:
             return TaskResult(Ended(planned, None, "its task was cancelled", Fault.EXTERNAL))
         except exceptions.NodeDiedError:
-            return TaskResult(Ended(planned, None, "its node was lost", Fault.EXTERNAL))
+            return TaskResult(Ended(planned, None, NODE_LOST, Fault.EXTERNAL))
         except exceptions.LocalRayletDiedError:
             sys.exit(1)  # as Ray itself ends a driver that has lost the cluster
         except exceptions.RayError as error:
@@ -213,7 +217,10 @@ class RayBackend:
 
     def _update_nodes(self) -> None:
         """List the nodes that are alive, at which Ray ends this process if the cluster is lost."""
-        self._nodes = {node["NodeID"]: node for node in self._ray.nodes() if node["Alive"]}
+        nodes = self._ray.nodes()
+        self._nodes = {node["NodeID"]: node for node in nodes if node["Alive"]}
+        hosts = {node["NodeManagerHostname"] for node in self._nodes.values()}
+        self._lost_hosts = {node["NodeManagerHostname"] for node in nodes} - hosts
 
     def _check_any_node_usable(self) -> None:
         if self._any_usable or not self._skipped:
@@ -236,18 +243,24 @@ class RayBackend:
         return all(resources.get(name, 0) >= amount for name, amount in self._needed(planned).items())
 
     def _read_directories(self) -> Iterator[Event]:
-        """Yield the runs that started and the progress of the others, by their directories on the shared storage.
+        """Yield the runs that started, were lost, and the progress of the others, by their directories on the storage.
 
         A run has started when its directory is locked by another worker than the one that was lost with it.
         """
-        for planned in self._pending.values():
+        for reference, planned in list(self._pending.items()):
             directory = RunDirectory(self._out / planned.name)
-            if holder_of(directory.lock) in (None, self._lost_holders[planned.name]):
+            holder = holder_of(directory.lock)
+            if holder is None or holder == self._lost_holders[planned.name]:
                 continue
             if planned.name not in self._started:
                 self._started.add(planned.name)
                 self._any_usable = True
                 yield Started(planned)
+            elif holder.host in self._lost_hosts:  # Ray ends its task only once its connections time out
+                del self._pending[reference]
+                self._recalled.discard(reference)
+                self._started.discard(planned.name)
+                yield Ended(planned, None, NODE_LOST, Fault.EXTERNAL)
             elif progress := read_progress(directory, planned):
                 yield Progressed(planned, progress)
 
@@ -276,7 +289,7 @@ def train_on_node(planned: PlannedRun, settings: RunSettings, token: Path) -> Ta
     warnings: list[str] = []
     problem = node_problem(settings, token)
     if problem is None:
-        end = train_run(planned, settings, warn=warnings.append, lock_timeout=1.5 * LOST_AFTER_SECONDS)
+        end = train_run(planned, settings, warn=warnings.append, lock_timeout=LOCK_TIMEOUT_SECONDS)
         if end.error is None:
             return TaskResult(end, warnings, node)
         problem = node_problem(settings, token)
