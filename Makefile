@@ -7,10 +7,10 @@ comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test torture check format bench reproduction clean
+.PHONY: help install demo test torture check format bench reproduction release-check clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 install: $(STAMP)  ## set up .venv with everything that demo, test and check need, or with EXTRAS=dev,examples
 
@@ -45,6 +45,9 @@ bench:  ## compare speed with bsuite's agent, side by side (installs the bench e
 
 reproduction: $(STAMP)  ## write the numbers and figures of the docs from the runs in reproduction/results/
 	$(BIN)/python -m reproduction.write_docs
+
+release-check:  ## build wheel and sdist, and try every command of the wheel in an empty environment (some minutes)
+	$(PYTHON) tests/release_check.py
 
 clean:  ## remove .venv and caches, keep runs
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

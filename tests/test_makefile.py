@@ -1,4 +1,4 @@
-"""The Makefile installs what it is asked for, whatever was installed before."""
+"""The Makefile installs what it is asked for, whatever was installed before; a release is checked by every command."""
 
 import os
 import subprocess
@@ -6,7 +6,9 @@ import time
 
 import pytest
 
+from bootdqn.cli.main import COMMANDS
 from reference.documents import ROOT
+from release_check import SMOKE
 
 
 @pytest.fixture
@@ -48,3 +50,9 @@ def test_a_change_of_what_is_needed_is_installed(project, name):
     later = time.time() + 10
     os.utime(project / name, (later, later))
     assert "-e '.[dev]'" in commands(project, "install")
+
+
+def test_the_check_of_a_release_tries_every_command():
+    tried = {tuple(arguments.split()[: 2 if arguments.startswith("train") else 1]) for arguments, _, _ in SMOKE}
+    commands = {(name,) for name in COMMANDS if name != "train"} | {("train", name) for name in COMMANDS["train"]}
+    assert tried - {("--version",), ("--help",)} == commands
