@@ -74,17 +74,17 @@ def _set_many(nodes: Array, first_leaf: int, index: Array, values: Array) -> Non
 
 @_compiled
 def _find(nodes: Array, first_leaf: int, mass: Array) -> Array:
-    found = np.empty(mass.shape[0], np.int64)
-    for b in range(mass.shape[0]):
-        rest, node = mass[b], 1
-        while node < first_leaf:
-            node *= 2
-            left = nodes[node]
-            if rest >= left and nodes[node + 1] > 0:
-                rest -= left
-                node += 1
-        found[b] = node - first_leaf
-    return found
+    node, rest = np.ones(mass.shape[0], np.int64), mass.copy()
+    level = 1
+    while level < first_leaf:
+        level *= 2
+        for b in range(mass.shape[0]):  # inner, so that the processor fetches the nodes of several numbers at once
+            child = 2 * node[b]
+            left = nodes[child]
+            right = rest[b] >= left and nodes[child + 1] > 0
+            rest[b] -= left if right else 0.0
+            node[b] = child + right
+    return node - first_leaf
 
 
 MIN_ERROR = 1e-6
