@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS ?= dev
+BENCH ?= runs/bench
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
@@ -39,9 +40,9 @@ format: $(STAMP)  ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench:  ## compare speed with bsuite's agent, side by side (installs the bench extra)
+bench:  ## measure speed beside its peers, one table at the end (under ten minutes; installs the bench extra)
 	$(MAKE) install EXTRAS=dev,bench
-	$(BIN)/python benchmarks/deepsea.py
+	$(BIN)/python -m benchmarks.run_all --out $(BENCH)
 
 reproduction: $(STAMP)  ## write the numbers and figures of the docs from the runs in reproduction/results/
 	$(BIN)/python -m reproduction.write_docs

@@ -8,13 +8,12 @@ The second rule turned out to ask for too much: where two actions are worth near
 one for the double-DQN target, and the target networks may value the two quite differently. Both numbers are therefore
 printed: over all errors, which the rule is about, and over those with the same choice.
 
-    python benchmarks/precision.py
-    python benchmarks/precision.py --seeds 3 --json precision.json
+    python -m benchmarks.precision
+    python -m benchmarks.precision --seeds 3 --json precision.json
 """
 
 import argparse
 import itertools
-import json
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 from scipy import stats
 
+from benchmarks.results import Row, write
 from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
@@ -80,7 +80,7 @@ def main() -> None:
     """Measure and print; the verdict comes last."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10, help="seeds of each precision (default: 10)")
-    parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    parser.add_argument("--json", type=Path, help="write the rows and the machine to this file")
     arguments = parser.parse_args()
     with pinned_threads(1):
         difference = td_error_difference()
@@ -100,9 +100,21 @@ def main() -> None:
     print(f"bf16 less fp32: {np.mean(returns['bf16']) - np.mean(returns['fp32']):+.1f}, 90 % [{low:+.1f}, {high:+.1f}]")
     close, equivalent = difference.largest < CLOSE * difference.largest_q, low > -MARGIN and high < MARGIN
     print(f"TD errors close: {close}; equivalent on CartPole within {MARGIN:g}: {equivalent}")
-    if arguments.json:
-        numbers = {"td_errors": difference._asdict(), "returns": returns, "interval": [low, high]}
-        arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
+    what, error = "bf16, largest difference of a TD error", difference.largest
+    same = difference.largest_with_same_choice
+    rows = [
+        Row(what, "largest Q-value", error, "", error / difference.largest_q, f"<= {CLOSE}"),
+        Row(f"{what}, same choice", "largest Q-value", same, "", same / difference.largest_q, f"<= {CLOSE}"),
+        Row(
+            f"bf16, mean return on CartPole, {arguments.seeds} seeds",
+            f"90 % interval of the difference to fp32, in units of {MARGIN:g}",
+            float(np.mean(returns["bf16"])),
+            "",
+            max(abs(low), abs(high)) / MARGIN,
+            "<= 1",
+        ),
+    ]
+    write(arguments.json, rows)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,9 @@ Each game has a process of its own, so that the growth of that process is a chec
 The array of plain frames is filled before play begins; what the process grows by during play is the compressed replay,
 and the little that the emulator and the plain replay's own arrays add.
 
+Prioritized sampling is measured on its own, without frames: a batch and its new priorities from 10,000 transitions and
+from a million must cost about the same.
+
 The third row is computed, not run: the arrays that Stable-Baselines3's `ReplayBuffer` makes by default, which keep
 every stack whole and every next stack again (uint8), an int64 action, and float32 reward, end and time-out.
 """
@@ -24,7 +27,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -34,8 +37,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.results import Row, write
 from bootdqn.cli.arguments import parse_command
-from bootdqn.common.specs import Array, Batch, BoxSpec
+from bootdqn.common.specs import Array, Batch, BoxSpec, DiscreteSpec
 from bootdqn.replay.buffer import ReplayBuffer
 
 INSTALL = "pip install -c constraints.txt -e '.[atari]'"
@@ -47,6 +51,7 @@ GOAL_BYTES = 1200
 PEER_BYTES = 2 * STACK * SIDE * SIDE + 8 + 3 * 4
 """Bytes a transition of Stable-Baselines3's default replay buffer."""
 OURS, PLAIN = "bootdqn, compressed", "bootdqn, plain frames"
+PRIORITIZED_SIZES = (10_000, 100_000, 1_000_000)
 
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "100000000", "MALLOC_TRIM_THRESHOLD_": "100000000"}
 """What tells glibc, as a process starts, not to give memory back."""
@@ -70,7 +75,7 @@ class Options:
     seed: int = 0
     """Seed of the play and of the draws."""
     json: Path | None = None
-    """File for everything measured, the versions and the machine."""
+    """File for the rows and the machine."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +254,27 @@ def measure_all(options: Options) -> Results:
     return results
 
 
+def measure_prioritized(options: Options) -> dict[int, float]:
+    """Return the median processor time, in microseconds, of a prioritized batch and its new priorities, by size."""
+    mask, rng = np.ones(NUM_HEADS, np.bool_), np.random.default_rng(options.seed)
+    replays, seconds = {}, {size: array("d") for size in PRIORITIZED_SIZES}
+    for size in PRIORITIZED_SIZES:
+        replay = ReplayBuffer(DiscreteSpec(2), capacity=size, num_heads=NUM_HEADS, discount=DISCOUNT, alpha=0.6)
+        replay.start_episode(0, 0)
+        for _ in range(size):
+            replay.add(0, 0, 0.0, 0, mask, terminated=False, truncated=False)
+        replays[size] = replay
+    for _ in range(options.rounds):
+        for size, replay in replays.items():
+            for _ in range(options.batches):
+                error = rng.random(BATCH_SIZE, np.float32)
+                start = time.thread_time()
+                batch = replay.sample(BATCH_SIZE, rng, beta=0.4)
+                replay.update_priorities(batch.slot, error)
+                seconds[size].append(time.thread_time() - start)
+    return {size: median(times) * 1e6 for size, times in seconds.items()}
+
+
 def table(options: Options, results: Results) -> Table:
     """Return one row a replay and game."""
     shown = Table(title=f"Replay of {options.transitions:,} transitions of random play")
@@ -296,22 +322,22 @@ def last_lines(results: Results) -> str:
     return "\n".join(lines)
 
 
-def report(options: Options, results: Results) -> dict[str, Any]:
-    """Return everything that was measured, and with what, ready for JSON."""
-    from importlib import metadata
-
-    from bootdqn.runs.provenance import provenance
-
-    return {
-        "options": {**asdict(options), "json": str(options.json)},
-        "measured": {
-            game: {name: asdict(measured) for name, measured in replays.items()} for game, replays in results.items()
-        },
-        "stable_baselines3_bytes_per_transition": PEER_BYTES,
-        "ratios": {game: ratios(replays) for game, replays in results.items()},
-        "packages": {name: metadata.version(name) for name in ("lz4", "ale-py", "opencv-python-headless")},
-        "provenance": provenance(threads=1),
-    }
+def rows(results: Results, prioritized: dict[int, float]) -> list[Row]:
+    """Return the rows of all comparisons."""
+    found = []
+    for game, replays in results.items():
+        size, compared = replays[OURS].bytes_per_transition, ratios(replays)
+        memory, limit = compared["memory, Stable-Baselines3 / ours"], f">= {PEER_BYTES / GOAL_BYTES:.1f}"
+        found += [
+            Row(f"Replay of {game}, memory", "Stable-Baselines3, computed", size, "bytes/transition", memory, limit),
+            Row(f"Replay of {game}, batch", PLAIN, replays[OURS].sample_us, "us", compared["batch, ours / plain"]),
+            Row(f"Replay of {game}, add", PLAIN, replays[OURS].add_us, "us", compared["add, ours / plain"]),
+        ]
+    smallest = min(prioritized)
+    for size, taken in prioritized.items():
+        name, limit = f"Prioritized batch, {size:,} transitions", "<= 1.5" if size == max(prioritized) else None
+        found.append(Row(name, f"{smallest:,} transitions", taken, "us", taken / prioritized[smallest], limit))
+    return found
 
 
 def checked(options: Options) -> Options:
@@ -335,17 +361,17 @@ def checked(options: Options) -> Options:
 
 def main() -> None:
     """Measure, and print the table and the ratios."""
-    options = checked(parse_command(Options, sys.argv[1:], "benchmarks/replay.py"))
+    options = checked(parse_command(Options, sys.argv[1:], "python -m benchmarks.replay"))
     os.environ.update(KEEP_MEMORY)
     results = measure_all(options)
     console = Console()
     console.width = max(console.width, 130)  # a table in a file or a narrow window is better wide than cut
     console.print(table(options, results))
     print("Median processor times, one thread; the batches of both replays were the same byte for byte.")
-    if options.json:
-        from bootdqn.common.files import write_json_atomically
-
-        write_json_atomically(options.json, report(options, results))
+    prioritized = measure_prioritized(options)
+    costs = ", ".join(f"{taken:.0f} us from {size:,}" for size, taken in prioritized.items())
+    print(f"A prioritized batch of {BATCH_SIZE} and its new priorities: {costs} transitions")
+    write(options.json, rows(results, prioritized))
     print(last_lines(results))
 
 
