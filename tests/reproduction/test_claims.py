@@ -3,13 +3,14 @@
 from bootdqn.reports.atari import evaluations_of
 from bootdqn.reports.load import load_study
 from reference.run_directories import GAMES, write_atari, write_deep_sea, write_study
-from reference.verdicts import verdicts
+from reference.verdicts import Verdicts
+from reproduction.claims import CLAIMS, claims_table
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 
 
-def verdicts_below(root):
+def evidence_below(root):
     study = load_study(root)
-    return verdicts(Evidence.among(study.counted("deep-sea"), evaluations_of(study)))
+    return Evidence.among(study.counted("deep-sea"), evaluations_of(study))
 
 
 def test_a_claim_about_atari_stays_open_on_less_than_the_papers_budget(tmp_path):
@@ -20,7 +21,7 @@ def test_a_claim_about_atari_stays_open_on_less_than_the_papers_budget(tmp_path)
             for seed in range(3):
                 write_atari(tmp_path / size / game / f"ids/{seed}", game, "ids", seed, scores=[1.0] * 10, every=every)
     for size, expected in (("small", OPEN), ("large", SUPPORTED)):
-        row = verdicts_below(tmp_path / size)["EVOI has the best maximal score in four of six games."]
+        row = Verdicts(evidence_below(tmp_path / size))["EVOI has the best maximal score in four of six games."]
         assert row["here"] == expected
         assert "EVOI is best in 6 of 6 games" in row["what these runs say"]
         assert ("10M frames, the paper 3 of 200M" in row["what these runs say"]) == (size == "small")
@@ -33,7 +34,10 @@ def test_every_claim_has_a_verdict_whatever_is_there(tmp_path):
             for seed in range(4):
                 path = tmp_path / f"deep/{size}/{strategy.replace(':', '-')}/{seed}"
                 write_deep_sea(path, strategy, size, seed, 1000, None if solved is None else solved + seed)
-    found = verdicts_below(tmp_path)
+    evidence = evidence_below(tmp_path)
+    found, table = Verdicts(evidence), claims_table(evidence)
     assert len(found) >= 15
     assert {row["here"] for row in found.values()} <= {SUPPORTED, CONTRADICTED, MIXED, OPEN}
     assert found["EVOI (sum) beats the baselines on DeepSea."]["here"] == SUPPORTED
+    assert table.columns == ("the paper says", "its own numbers", "here", "what these runs say")
+    assert table.rows == [(claim.text, claim.remark, *found[claim.text].values()) for claim in CLAIMS]

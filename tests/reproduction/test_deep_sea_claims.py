@@ -11,7 +11,7 @@ from scipy import stats
 from bootdqn.config.variants import Variant
 from bootdqn.reports.statistics import can_differ, rank_test
 from reference.tables import DeepSeaRun, deep_sea_table, evaluations_table
-from reference.verdicts import verdicts as all_verdicts
+from reference.verdicts import Verdicts
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 
 GAIN_IN_DEEP_SEA = "Gain beats the baselines on DeepSea."
@@ -21,7 +21,7 @@ SAYS = "what these runs say"
 
 
 def verdicts(runs):
-    return all_verdicts(Evidence.among(deep_sea_table(runs), evaluations_table([])))
+    return Verdicts(Evidence.among(deep_sea_table(runs), evaluations_table([])))
 
 
 def race(cap=1000, claim=GAIN_IN_DEEP_SEA, **solved):

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr
 
 from reference.tables import deep_sea_table, evaluations_table
-from reference.verdicts import verdicts
+from reference.verdicts import Verdicts
 from reproduction.ensemble_claims import by_cell, ensembles_table
 from reproduction.ensembles import densities_and_sizes, rarity, rarity_within
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
@@ -118,7 +118,7 @@ def some(rarities=(-0.5, -0.4, -0.6), *, gain=(0.2, 0.9), evoi=(0.6, 0.3)):
 
 
 def row_of(claim, ensembles):
-    return verdicts(Evidence.among(deep_sea_table([]), evaluations_table([]), ensembles))[claim]
+    return Verdicts(Evidence.among(deep_sea_table([]), evaluations_table([]), ensembles))[claim]
 
 
 def verdict(claim, ensembles):
