@@ -21,11 +21,14 @@ def directory(tmp_path):
     return tmp_path
 
 
-def test_the_commands_of_the_readme_run(directory):
-    (block,) = blocks(directory / "README.md")
-    for command in commands(block):
-        said = run_as_console_script(command, directory)
-    assert "report.html" in said
+def test_the_commands_of_the_readme_run(directory, user_code, capsys):
+    """The first as the installed script does, the others as in a process that has imported nothing yet."""
+    first, *others = commands(*blocks(directory / "README.md"))
+    run_as_console_script(first, directory)
+    for command in others:
+        user_code.forget()
+        assert run_command_line(command) == 0, capsys.readouterr().err
+    assert "report.html" in capsys.readouterr().out
     assert "hopeful" in (directory / "runs/compare/report.html").read_text()
     assert (directory / "runs/inspect.html").exists()
     origins = {}
