@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.runs.directory import RunDirectory
+from bootdqn.sweeps.local import unblock_stop_signals
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([
@@ -152,6 +153,7 @@ def _with_segments_of(slots):
 
 
 def _call(connection, function, arguments):
+    unblock_stop_signals()  # which the server blocks if a sweep of this process has started it
     function(connection.send, *arguments)
     connection.close()
 
