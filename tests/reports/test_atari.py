@@ -7,7 +7,7 @@ import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
 from bootdqn.reports import atari_figures
-from bootdqn.reports.answers import atari_answer
+from bootdqn.reports.answers import games_answer
 from bootdqn.reports.atari import (
     best_scores,
     curve,
@@ -97,7 +97,7 @@ def test_a_run_wins_nothing_by_being_longer(tmp_path):
         ("BootDQN-Gain", "1.00"),
         ("BootDQN-EVOI", "0.00"),
     ]
-    assert atari_answer(evaluations) == (
+    assert games_answer(evaluations) == (
         "On Atari, BootDQN-Gain has the highest maximal score in 1 of 1 game, of 2 algorithms on 1 seed and 2M frames."
     )
 
@@ -109,7 +109,7 @@ def test_a_game_without_frames_in_common_is_not_compared(tmp_path):
     assert in_common(evaluations).empty
     assert in_common(evaluations[:1], most=10_000).empty
     assert improvements(evaluations) is None
-    assert atari_answer(evaluations) == "On Atari there is nothing to compare yet: 2 runs, 2 algorithms."
+    assert games_answer(evaluations) == "On Atari there is nothing to compare yet: 2 runs, 2 algorithms."
 
 
 def test_the_scores_of_each_k_are_those_within_the_same_frames(tmp_path):

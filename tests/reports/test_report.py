@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.common.text import format_count
-from bootdqn.reports.answers import atari_answer
+from bootdqn.reports.answers import games_answer
 from bootdqn.reports.atari import (
     best_scores,
     evaluations_of,
@@ -117,7 +117,7 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
     assert why["torn"].startswith("unreadable")
     assert why["empty"] == "interrupted: not evaluated yet"
     assert why["odd"] == "unreadable: KeyError: 'strategy'"
-    assert why["moon"] == "the environment 'moon': this report is about deep-sea, atari, gym, bsuite"
+    assert why["moon"] == "the environment 'moon': this report is about deep-sea, atari, minatar, gym, bsuite"
 
 
 def test_runs_under_way_tell_how_far_they_are(tmp_path):
@@ -281,11 +281,11 @@ def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
     write_atari(tmp_path / "a", seed=0)
     write_atari(tmp_path / "b", seed=1, scores=(1.0, 6.0))
     expected = "On Atari, BootDQN-EVOI has a maximal score of 4.5 on Hero (2 seeds, 2M frames); " + NOTHING
-    assert atari_answer(evaluations_below(tmp_path)) == expected
+    assert games_answer(evaluations_below(tmp_path)) == expected
     for game in ("Alien", "Venture", "Solaris"):
         write_atari(tmp_path / game, game)
     expected = "of 3.0 on Solaris, 3.0 on Venture, 3.0 on Alien and 1 further game (1 seed, 2M frames); " + NOTHING
-    assert atari_answer(evaluations_below(tmp_path)).endswith(expected)
+    assert games_answer(evaluations_below(tmp_path)).endswith(expected)
 
 
 def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
@@ -294,13 +294,13 @@ def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
             write_atari(tmp_path / game / strategy, game, strategy, scores=(score,))
     evaluations = evaluations_below(tmp_path)
     rests_on = "of 3 algorithms on 1 seed and 1M frames."
-    assert atari_answer(evaluations) == (
+    assert games_answer(evaluations) == (
         f"On Atari, BootDQN and BootDQN-UCB each have the highest maximal score in 1 of 3 games, {rests_on}"
     )
-    assert atari_answer(evaluations[evaluations.game == "Venture"]) == (
+    assert games_answer(evaluations[evaluations.game == "Venture"]) == (
         f"On Atari, none has the highest maximal score alone in any of 1 game, {rests_on}"
     )
-    assert atari_answer(evaluations[evaluations.game == "Hero"]) == (
+    assert games_answer(evaluations[evaluations.game == "Hero"]) == (
         f"On Atari, BootDQN has the highest maximal score in 1 of 1 game, {rests_on}"
     )
 

@@ -1,6 +1,7 @@
 """Sweep definitions: the paper's, a user's, and their errors."""
 
 import os
+from dataclasses import asdict
 from pathlib import PurePosixPath
 
 import pytest
@@ -41,6 +42,22 @@ def test_bsuites_sweep_has_every_setting_of_its_tag_once_with_bsuites_episodes()
     assert all(env.max_episodes == env.default_max_episodes for env in runs)
 
 
+def test_the_minatar_study_has_all_seeds_of_a_game_and_algorithm_and_the_presets_settings():
+    runs = load_sweep("paper-minatar").runs()
+    assert len(runs) == 4 * 5 * 5
+    assert [run.config.run.seed for run in runs] == [seed for seed in range(5) for _ in range(20)], (
+        "seeds are outermost"
+    )
+    changed = ("game", "seed", "strategy")
+    settings = [{name: one for name, one in to_flat(run.config).items() if name not in changed} for run in runs]
+    assert all(one == settings[0] for one in settings)
+    assert settings[0] == {name: one for name, one in default_settings()["minatar"].items() if name not in changed}
+    heads = load_sweep("minatar-heads").runs()
+    assert {(run.config.network.num_heads, run.config.actor.strategy) for run in heads} == {
+        (k, "evoi") for k in (2, 6, 10, 12)
+    }
+
+
 def test_the_papers_sweeps_say_what_they_are_of_the_paper_and_where_they_differ():
     assert load_sweep("paper-atari").description.startswith("The paper's Table 1: ")
     study, papers = load_sweep("paper-deepsea"), default_settings()["deep-sea"]["max_episodes"]
@@ -74,7 +91,8 @@ def test_a_smoke_size_is_described_as_what_it_is(name):
     assert small.description.endswith(f" ({len(runs)} runs).")
     seeds = {1: "one seed", 2: "two seeds"}[len({run.config.run.seed for run in runs})]
     env = runs[0].config.env
-    budget = f"{env.total_frames:,} frames" if env.kind == "atari" else f"at most {env.max_episodes:,} episodes"
+    budgets = {"atari": "{total_frames:,} frames", "minatar": "{total_steps:,} steps"}
+    budget = budgets.get(env.kind, "at most {max_episodes:,} episodes").format(**asdict(env))
     assert all(said in small.description for said in (seeds, budget, *{run.config.env.label for run in runs}))
 
 

@@ -1,7 +1,7 @@
 """The answer at the top of a report: which strategy did best in these runs, and on how much evidence."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from bootdqn.common.text import format_count, format_number
 from bootdqn.config.variants import label
 from bootdqn.reports import atari, bsuite, deep_sea, gymnasium, paper
 from bootdqn.reports.statistics import LEVEL, can_differ, format_p_value, rank_test
+from bootdqn.reports.suites import ATARI, Suite
 
 MAX_TASKS = 3
 """Environments of Gymnasium that are named one by one."""
@@ -20,56 +21,61 @@ ALONE = "there is nothing to compare it with"
 
 
 def answer(
-    deep_sea_runs: pd.DataFrame, bsuite_scores: pd.DataFrame, evaluations: pd.DataFrame, gym_runs: pd.DataFrame
+    deep_sea_runs: pd.DataFrame,
+    bsuite_scores: pd.DataFrame,
+    evaluations: Mapping[Suite, pd.DataFrame],
+    gym_runs: pd.DataFrame,
 ) -> str:
     """Return what a reader wants to know first: which strategy explored best here, and how sure we are.
 
     Args:
         deep_sea_runs: Runs on DeepSea that count.
         bsuite_scores: Scores in bsuite's experiments.
-        evaluations: Those of the Atari runs that count.
+        evaluations: Those of the runs of each suite that count.
         gym_runs: Finished runs of `train gym` that count.
     """
     answers = [deep_sea_answer(group) for group in list(deep_sea.by_cap(deep_sea_runs).values())[:1]]
     answers += [bsuite.bsuite_answer(bsuite_scores)] if len(bsuite_scores) else []
-    answers += [atari_answer(atari.with_paper_heads(evaluations))] if len(evaluations) else []
+    answers += [
+        games_answer(atari.with_paper_heads(found), suite) for suite, found in evaluations.items() if len(found)
+    ]
     answers += [gym_answer(gym_runs)] if len(gym_runs) else []
     return " ".join(answers) or "There is nothing to compare yet."
 
 
-def atari_answer(evaluations: pd.DataFrame) -> str:
-    """Return which algorithm did best on Atari, and on how much evidence."""
+def games_answer(evaluations: pd.DataFrame, suite: Suite = ATARI) -> str:
+    """Return which algorithm did best on Atari or MinAtar, and on how much evidence."""
     variants, cells = atari.variants_of(evaluations), atari.by_cell(evaluations)
     compared = atari.in_common(evaluations)
     games = [game for game in atari.games_of(compared) if all((game, variant) in cells for variant in variants)]
     if len(variants) == 1:
-        return _alone_on_atari(evaluations)
+        return _alone_on_games(evaluations, suite)
     if not games:
         there = f"{format_count(evaluations.run.nunique(), 'run')}, {format_count(len(variants), 'algorithm')}"
-        return f"On Atari there is nothing to compare yet: {there}."
+        return f"On {suite.title} there is nothing to compare yet: {there}."
     best = Counter(filter(None, (atari.leader(evaluations, game, variants) for game in games)))
     seeds = min(cells[game, variant].run.nunique() for game in games for variant in variants)
     frames = atari.format_frames(compared[compared.game.isin(games)])
-    rests_on = f"of {len(variants)} algorithms on {format_count(seeds, 'seed')} and {frames} frames."
+    rests_on = f"of {len(variants)} algorithms on {format_count(seeds, 'seed')} and {frames} {suite.unit}."
     first = [variant for variant in variants if best[variant] == max(best.values(), default=0) > 0]
     if not first:
         of = format_count(len(games), "game")
-        return f"On Atari, none has the highest maximal score alone in any of {of}, {rests_on}"
+        return f"On {suite.title}, none has the highest maximal score alone in any of {of}, {rests_on}"
     names, has = " and ".join(map(atari.name_of, first)), "has" if len(first) == 1 else "each have"
     in_games = f"{best[first[0]]} of {format_count(len(games), 'game')}"
-    return f"On Atari, {names} {has} the highest maximal score in {in_games}, {rests_on}"
+    return f"On {suite.title}, {names} {has} the highest maximal score in {in_games}, {rests_on}"
 
 
-def _alone_on_atari(evaluations: pd.DataFrame) -> str:
+def _alone_on_games(evaluations: pd.DataFrame, suite: Suite) -> str:
     """Return what the only algorithm scored."""
     cells = {game: runs for (game, _), runs in atari.by_cell(evaluations).items()}
     scores = {game: float(np.mean(atari.best_scores(runs))) for game, runs in cells.items()}
     listed = ", ".join(f"{score:,.1f} on {paper.title_of(game)}" for game, score in list(scores.items())[:MAX_GAMES])
     more = f" and {format_count(len(scores) - MAX_GAMES, 'further game')}" if len(scores) > MAX_GAMES else ""
     seeds = min(runs.run.nunique() for runs in cells.values())
-    rests_on = f"{format_count(seeds, 'seed')}, {atari.format_frames(evaluations)} frames"
+    rests_on = f"{format_count(seeds, 'seed')}, {atari.format_frames(evaluations)} {suite.unit}"
     name = atari.name_of(evaluations.variant.iloc[0])
-    return f"On Atari, {name} has a maximal score of {listed}{more} ({rests_on}); {ALONE}."
+    return f"On {suite.title}, {name} has a maximal score of {listed}{more} ({rests_on}); {ALONE}."
 
 
 def deep_sea_answer(runs: pd.DataFrame) -> str:

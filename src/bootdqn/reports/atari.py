@@ -1,4 +1,4 @@
-"""Atari runs into the paper's tables: maximal scores, human-normalised means, vote variance, runtime by K.
+"""Runs on Atari and MinAtar into the paper's tables: maximal and normalised scores, vote variance, runtime by K.
 
 The functions take evaluations, a table with a row for each evaluation of each run, as `evaluations_of` returns it.
 """
@@ -21,6 +21,7 @@ from bootdqn.reports.statistics import (
     smoothed,
     stratified_interval,
 )
+from bootdqn.reports.suites import ATARI, Suite
 from bootdqn.reports.tables import Table
 
 PAPER_HEADS = 10
@@ -29,15 +30,15 @@ RUN_COLUMNS = ("run", "game", "variant", "num_heads", "seed", "status", "speed",
 """Columns of the evaluations that describe their run."""
 
 
-def evaluations_of(study: Study) -> pd.DataFrame:
-    """Return the evaluations of the Atari runs that count, with what describes their run.
+def evaluations_of(study: Study, suite: Suite = ATARI) -> pd.DataFrame:
+    """Return the evaluations of the runs of a suite that count, with what describes their run.
 
     Returns:
         A row for each evaluation: `run`, `game`, `variant`, `num_heads`, `seed`, `status`, `speed` (frames a second;
         NaN where the run is not finished), `computed` (the settings that its speed depends on), `frames`, `score` and
         the measures of vote diversity.
     """
-    runs = study.counted("atari")
+    runs = study.counted(suite.kind)
     seconds = runs.seconds.astype(float).where(runs.status == "finished").replace(0, np.nan)
     described = runs.assign(
         game=runs.task,
@@ -70,7 +71,7 @@ def _pairs(evaluations: pd.DataFrame) -> Iterator[tuple[str, Variant]]:
 
 
 def name_of(variant: Variant) -> str:
-    """Return a variant's name on Atari."""
+    """Return a variant's name, the same on Atari and MinAtar."""
     return label(variant, atari_algorithm)
 
 
@@ -156,8 +157,8 @@ def curve(evaluations: pd.DataFrame, measure: str = "score") -> tuple[Values, Va
     return frames, np.stack([smoothed(run[measure].to_numpy()[:length]) for run in runs])
 
 
-def maximal_scores(evaluations: pd.DataFrame) -> Table:
-    """Return Table 1 of the paper: for each seed the best evaluation; the mean over seeds."""
+def maximal_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
+    """Return Table 1 of the paper, or its analogue: for each seed the best evaluation; the mean over seeds."""
     budgets = equal_budgets(evaluations)
     rows = []
     for (game, variant), runs in by_cell(evaluations).items():
@@ -180,26 +181,31 @@ def maximal_scores(evaluations: pd.DataFrame) -> Table:
                 format_frames(runs),
             )
         )
-    return Table(
+    whose = "Ours and the paper's: for" if suite.in_paper else "For"
+    papers = f" The paper's numbers come from {paper.SEEDS} seeds of {paper.FRAMES / 1e6:.0f}M frames."
+    table = Table(
         "maximal-scores",
         "Maximal evaluation score",
         ("game", "algorithm", "ours", "95 % interval", "paper", "ours at equal budget", "budget", "seeds", "frames"),
         rows,
-        "Ours and the paper's: for each seed the best evaluation, averaged over seeds. A maximum over evaluations "
+        f"{whose} each seed the best evaluation, averaged over seeds. A maximum over evaluations "
         "grows with their number and favours the erratic; at equal budget the last ten evaluations are averaged "
-        "instead (nowhere, where a run has no evaluation yet within what another has). Where frames are a range, "
-        "runs of different lengths are averaged, and only the score at equal budget compares like with like. "
-        f"The paper's numbers come from {paper.SEEDS} seeds of {paper.FRAMES / 1e6:.0f}M frames.",
+        "instead (nowhere, where a run has no evaluation yet within what another has). "
+        f"Where {suite.unit} are a range, runs of different lengths are averaged, and only the score at equal budget "
+        "compares like with like."
+        f"{papers if suite.in_paper else ''}",
         text_columns=("game", "algorithm"),
     )
+    return suite.own(table)
 
 
-def normalised_scores(evaluations: pd.DataFrame) -> Table | None:
-    """Return Table 2 of the paper, with what good practice adds; None where no game of the paper was played."""
+def normalised_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | None:
+    """Return Table 2 of the paper, or its analogue, with what good practice adds; None without normalised scores."""
     rows = []
-    for variant, strata in normalised_strata(evaluations).items():
+    for variant, strata in normalised_strata(evaluations, suite).items():
         values = [value for stratum in strata.values() for value in stratum]
-        same = None if variant.settings else paper.mean_normalised(variant.strategy, tuple(strata))
+        has_paper = suite.in_paper and not variant.settings
+        same = paper.mean_normalised(variant.strategy, tuple(strata)) if has_paper else None
         published = _printed(paper.MEAN_NORMALISED, variant)
         rows.append(
             (
@@ -209,37 +215,46 @@ def normalised_scores(evaluations: pd.DataFrame) -> Table | None:
                 _interval(stratified_interval(list(strata.values()), interquartile_mean), ".2f"),
                 "" if same is None else f"{same:.2f}",
                 "" if published is None else f"{published:.2f}",
-                f"{len(strata)} of {len(paper.GAMES)}",
+                f"{len(strata)} of {len(suite.games)}",
                 str(min(map(len, strata.values()))),
             )
         )
     if not rows:
         return None
-    return Table(
+    table = Table(
         "normalised-scores",
-        "Human-normalised score, per cent",
+        f"{suite.normalised.capitalize()}, per cent",
         (
             "algorithm", "mean", "interquartile mean", "95 % interval", "paper, same games", "paper, all games",
             "games", "seeds",
         ),
         rows,
-        "From the maximal scores. Of the paper's own means, those of "
-        + " and ".join(atari_algorithm(strategy).label for strategy in paper.TRUNCATED)
-        + " are cut off and not rounded (50.675 and 40.898). Intervals: bootstrap stratified by game, "
-        "where each has three seeds.",
+        f"From the maximal scores. {_normalisation_note(suite)} Intervals: bootstrap stratified by game, where each "
+        "has three seeds.",
         text_columns=("algorithm",),
     )  # fmt: skip
+    return suite.own(table)
 
 
-def normalised_strata(evaluations: pd.DataFrame) -> dict[Variant, dict[str, list[float]]]:
-    """Return by variant and game of the paper the human-normalised best scores of the runs."""
+def _normalisation_note(suite: Suite) -> str:
+    if suite.in_paper:
+        cut_off = " and ".join(atari_algorithm(strategy).label for strategy in paper.TRUNCATED)
+        return f"Of the paper's own means, those of {cut_off} are cut off and not rounded (50.675 and 40.898)."
+    return "0 is random play, 100 the best evaluation of any of these runs on the game."
+
+
+def normalised_strata(evaluations: pd.DataFrame, suite: Suite = ATARI) -> dict[Variant, dict[str, list[float]]]:
+    """Return by variant and game the normalised best scores of the runs, in per cent."""
     strata: dict[Variant, dict[str, list[float]]] = {}
-    for (game, variant), runs in by_cell(evaluations[evaluations.game.isin(paper.GAMES)]).items():
-        strata.setdefault(variant, {})[game] = [paper.normalised(game, score) for score in best_scores(runs)]
+    references = suite.references(evaluations)
+    for (game, variant), runs in by_cell(evaluations[evaluations.game.isin(list(references))]).items():
+        worst = suite.random[game]
+        normalised = [100 * (score - worst) / (references[game] - worst) for score in best_scores(runs)]
+        strata.setdefault(variant, {})[game] = normalised
     return {variant: strata[variant] for variant in variants_of(evaluations) if variant in strata}
 
 
-def vote_diversity(evaluations: pd.DataFrame) -> Table:
+def vote_diversity(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
     """Return Table 3 of the paper: the variance of the votes, averaged over all evaluations, and the entropy."""
     rows = []
     for (game, variant), runs in by_cell(evaluations).items():
@@ -248,7 +263,7 @@ def vote_diversity(evaluations: pd.DataFrame) -> Table:
         printed = "" if known is None else f"{known:.2f}"
         number = str(runs.run.nunique())
         rows.append((paper.title_of(game), name_of(variant), count_variance, printed, *others, number))
-    return Table(
+    table = Table(
         "vote-diversity",
         "Vote diversity, mean over all evaluations",
         (
@@ -266,6 +281,7 @@ def vote_diversity(evaluations: pd.DataFrame) -> Table:
         "the literal reading, and is high when heads agree. Entropy is high when they differ.",
         text_columns=("game", "algorithm"),
     )
+    return suite.own(table)
 
 
 def mean_diversity(evaluations: pd.DataFrame, measure: str) -> float:
@@ -273,7 +289,7 @@ def mean_diversity(evaluations: pd.DataFrame, measure: str) -> float:
     return float(evaluations.groupby("run", sort=False)[measure].mean().mean())
 
 
-def improvements(evaluations: pd.DataFrame) -> Table | None:
+def improvements(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | None:
     """Return how likely a run of each algorithm beats one of each other; None where fewer than two can be compared."""
     rows = []
     for one, other in permutations(variants_of(evaluations), 2):
@@ -285,13 +301,14 @@ def improvements(evaluations: pd.DataFrame) -> Table | None:
             rows.append((name_of(one), name_of(other), f"{chance:.2f}", str(len(games))))
     if not rows:
         return None
-    return Table(
+    table = Table(
         "improvement",
         "Probability that a run of the first beats one of the second, by maximal score",
         ("algorithm", "against", "probability", "games"),
         rows,
         text_columns=("algorithm", "against"),
     )
+    return suite.own(table)
 
 
 def studies_of_heads(evaluations: pd.DataFrame) -> dict[tuple[str, Variant], dict[int, pd.DataFrame]]:
@@ -309,7 +326,7 @@ def by_heads(evaluations: pd.DataFrame) -> dict[int, pd.DataFrame]:
     return max(studies_of_heads(evaluations).values(), key=len, default={})
 
 
-def runtime_table(evaluations: pd.DataFrame) -> Table | None:
+def runtime_table(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | None:
     """Return the runtime table for K, of every game and algorithm that it was varied for; None where there is none.
 
     The maximal scores are those within the frames that all K were evaluated for.
@@ -321,7 +338,8 @@ def runtime_table(evaluations: pd.DataFrame) -> Table | None:
     ]
     if not rows:
         return None
-    return Table(
+    papers = "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs. "
+    table = Table(
         "runtime",
         "Runtime and score by the number of heads K",
         (
@@ -337,12 +355,13 @@ def runtime_table(evaluations: pd.DataFrame) -> Table | None:
             "seeds",
         ),
         rows,
-        "The paper: EVOI on Hero, 100M frames, on a GPU. Ours: on the machine of these runs. A maximal score is that "
-        "within the frames that the runs of every K were evaluated for. Runs that differ in "
+        f"{papers if suite.in_paper else ''}A maximal score is that within the {suite.unit} that the runs of every K "
+        "were evaluated for. Runs that differ in "
         f"{', '.join(SPEED_DEPENDS_ON[:-1])} or {SPEED_DEPENDS_ON[-1]} are neither averaged nor compared in speed: "
         "those cells are empty, as are those of runs that are not finished.",
         text_columns=("game", "algorithm"),
     )
+    return suite.own(table)
 
 
 def speeds_of(evaluations: pd.DataFrame) -> dict[tuple[str, ...], list[float]]:

@@ -1,4 +1,4 @@
-"""The paper's Atari figures: scores and vote diversity against frames, and scores for several K."""
+"""The paper's Atari figures, also for MinAtar: scores and vote diversity against frames, and scores for several K."""
 
 from collections.abc import Iterable
 
@@ -15,6 +15,7 @@ from bootdqn.reports import paper
 from bootdqn.reports.atari import by_cell, by_heads, curve, games_of, name_of, normalised_strata, variants_of
 from bootdqn.reports.statistics import performance_profile
 from bootdqn.reports.style import RC_PARAMS, VariantStyle, legend_below, mean_line, variant_styles
+from bootdqn.reports.suites import ATARI, Suite
 
 INSET_FRAMES = 5e6
 CROWDED = 0.25
@@ -25,39 +26,39 @@ PAPERS_SCORES = "The paper's maximal scores are marked at the right edge, or pri
 HEAD_COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
 
 
-def scores(evaluations: pd.DataFrame) -> Figure:
+def scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
     """Plot Fig. 2a of the paper: evaluation score against frames, one plot a game."""
-    return _by_game(evaluations, "score", "evaluation score")
+    return _by_game(evaluations, "score", "evaluation score", suite)
 
 
-def diversity(evaluations: pd.DataFrame, measure: str, label: str) -> Figure:
+def diversity(evaluations: pd.DataFrame, measure: str, label: str, suite: Suite = ATARI) -> Figure:
     """Plot Fig. 2b of the paper: vote diversity against frames, one plot a game."""
-    return _by_game(evaluations, measure, label)
+    return _by_game(evaluations, measure, label, suite)
 
 
-def heads(evaluations: pd.DataFrame) -> Figure:
+def heads(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
     """Plot Fig. 3 of the paper: evaluation score against frames for several K."""
     groups = by_heads(evaluations)
     with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 4.5), layout="constrained")
         axes = figure.subplots()
         for (k, runs), colour in zip(groups.items(), HEAD_COLOURS * len(groups), strict=False):
-            _line(axes, runs, "score", VariantStyle(f"K = {k} (n = {runs.run.nunique()})", colour))
+            _line(axes, runs, "score", VariantStyle(f"K = {k} (n = {runs.run.nunique()})", colour), suite)
         first = next(iter(groups.values())).iloc[0]
-        _random_play(axes, first.game)
+        _random_play(axes, first.game, suite)
         _from_zero(axes)
         axes.set_title(as_plotted(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}"))
-        _label(axes, "evaluation score")
+        _label(axes, "evaluation score", suite)
         axes.legend(frameon=False, fontsize=9)
         return figure
 
 
-def profiles(evaluations: pd.DataFrame) -> Figure:
-    """Plot the fraction of runs above each human-normalised score, for each algorithm on the games of the paper."""
+def profiles(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
+    """Plot the fraction of runs above each normalised score, for each algorithm on the games that have one."""
     with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 4.2), layout="constrained")
         axes = figure.subplots()
-        strata = normalised_strata(evaluations)
+        strata = normalised_strata(evaluations, suite)
         values = {variant: [value for game in games.values() for value in game] for variant, games in strata.items()}
         everything = [value for each in values.values() for value in each]
         thresholds = np.linspace(min(0.0, *everything), max(everything) * 1.05 + 1e-9, 200)
@@ -65,7 +66,7 @@ def profiles(evaluations: pd.DataFrame) -> Figure:
             if variant in values:
                 fractions = performance_profile(values[variant], thresholds)
                 axes.step(thresholds, fractions, color=style.colour, label=style.label, linestyle=style.line)
-        axes.set_xlabel("human-normalised score τ (%)")
+        axes.set_xlabel(f"{suite.normalised} τ (%)")
         axes.set_ylabel("fraction of runs above τ")
         axes.set_ylim(-0.03, 1.03)
         axes.legend(frameon=False, fontsize=9)
@@ -93,12 +94,12 @@ def learning(evaluations: pd.DataFrame, episodes: pd.DataFrame, first_update: in
         axes.axhline(random, color="black", linewidth=0.8, linestyle=":", label="random play")
         axes.axvline(first_update / 1e6, color="black", linewidth=0.8, linestyle="--", label="first update")
         axes.set_title(as_plotted(f"{paper.title_of(run.game)}, K = {run.num_heads}, seed {run.seed}"))
-        _label(axes, "score")
+        _label(axes, "score", ATARI)
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
         return figure
 
 
-def _by_game(evaluations: pd.DataFrame, measure: str, label: str) -> Figure:
+def _by_game(evaluations: pd.DataFrame, measure: str, label: str, suite: Suite) -> Figure:
     games, by_game = games_of(evaluations), by_cell(evaluations)
     styles = variant_styles(variants_of(evaluations), atari_algorithm)
     columns = min(3, len(games))
@@ -111,23 +112,23 @@ def _by_game(evaluations: pd.DataFrame, measure: str, label: str) -> Figure:
         for game, axes in zip(games, grid.flat, strict=False):
             cells = [(by_game[game, variant], style) for variant, style in styles.items() if (game, variant) in by_game]
             for runs, style in cells:
-                labels[style.label] = _line(axes, runs, measure, style)
+                labels[style.label] = _line(axes, runs, measure, style, suite)
             if measure == "score":
-                _random_play(axes, game)
+                _random_play(axes, game, suite)
                 _from_zero(axes)
                 labels |= _papers_scores(axes, game, cells)
-                _inset_where_crowded(axes, cells)
+                _inset_where_crowded(axes, cells, suite)
             axes.set_title(as_plotted(paper.title_of(game)))
-            _label(axes, label)
+            _label(axes, label, suite)
         for axes in list(grid.flat)[len(games) :]:
             axes.set_visible(False)
         legend_below(figure, labels)
         return figure
 
 
-def _line(axes: Axes, runs: pd.DataFrame, measure: str, style: VariantStyle) -> Line2D:
+def _line(axes: Axes, runs: pd.DataFrame, measure: str, style: VariantStyle, suite: Suite) -> Line2D:
     frames, values = curve(runs, measure)
-    return mean_line(axes, frames / 1e6, values, style)
+    return mean_line(axes, frames / suite.axis_scale, values, style)
 
 
 def _from_zero(axes: Axes) -> None:
@@ -137,11 +138,11 @@ def _from_zero(axes: Axes) -> None:
         axes.set_ylim(min(0.0, low), high)
 
 
-def _random_play(axes: Axes, game: str) -> None:
-    """Mark what a random player scores, where the paper says it."""
-    if game in paper.RANDOM_SCORE:
-        axes.axhline(paper.RANDOM_SCORE[game], color="black", linewidth=0.8, linestyle=":")
-        axes.annotate("random", (1.0, paper.RANDOM_SCORE[game]), xycoords=("axes fraction", "data"), ha="right",
+def _random_play(axes: Axes, game: str, suite: Suite) -> None:
+    """Mark what a random player scores, where it is known."""
+    if game in suite.random:
+        axes.axhline(suite.random[game], color="black", linewidth=0.8, linestyle=":")
+        axes.annotate("random", (1.0, suite.random[game]), xycoords=("axes fraction", "data"), ha="right",
                       va="bottom", fontsize=8)  # fmt: skip
 
 
@@ -169,7 +170,7 @@ def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[pd.DataFrame, Va
     return {"the paper's maximal score": mark} if len(far_above) < len(known) else {}
 
 
-def _inset_where_crowded(axes: Axes, cells: list[tuple[pd.DataFrame, VariantStyle]]) -> None:
+def _inset_where_crowded(axes: Axes, cells: list[tuple[pd.DataFrame, VariantStyle]], suite: Suite) -> None:
     """Show the last 5M frames once more, larger, where several curves end close together."""
     ends = [curve(runs)[1].mean(axis=0)[-1] for runs, _ in cells]
     last = max(curve(runs)[0][-1] for runs, _ in cells)
@@ -180,11 +181,11 @@ def _inset_where_crowded(axes: Axes, cells: list[tuple[pd.DataFrame, VariantStyl
     for runs, style in cells:
         frames, values = curve(runs)
         late = frames >= last - INSET_FRAMES
-        inset.plot(frames[late] / 1e6, values.mean(axis=0)[late], color=style.colour, linestyle=style.line)
+        inset.plot(frames[late] / suite.axis_scale, values.mean(axis=0)[late], color=style.colour, linestyle=style.line)
     inset.tick_params(labelsize=7)
 
 
-def _label(axes: Axes, label: str) -> None:
+def _label(axes: Axes, label: str, suite: Suite) -> None:
     axes.set_xlim(left=0)
-    axes.set_xlabel("frames (millions)")
+    axes.set_xlabel(suite.axis)
     axes.set_ylabel(label)

@@ -12,6 +12,7 @@ from bootdqn.common.files import is_present
 from bootdqn.config.variants import Variant, unnamed_settings
 from bootdqn.reports.results import (
     BUDGETS,
+    SCORED,
     UNREADABLE,
     Record,
     finite_number,
@@ -36,7 +37,7 @@ class Study(NamedTuple):
     regret: pd.DataFrame
     """`run`, `episode` and `regret` (the fraction of bad episodes so far): DeepSea at the largest size of each cap."""
     evaluations: pd.DataFrame
-    """`run`, `frames`, `score` and the measures of vote diversity of each evaluation: Atari."""
+    """`run`, `frames`, `score` and the measures of vote diversity of each evaluation: Atari and MinAtar."""
     returns: pd.DataFrame
     """`run`, `kind` (`episode` or `evaluation`), `step` and `value`: Gymnasium."""
     acting: pd.DataFrame
@@ -50,8 +51,8 @@ class Study(NamedTuple):
 def load_study(path: str | Path | Sequence[Path]) -> Study:
     """Load all that a report shows of the runs at and below a directory, or several.
 
-    Of runs of one variant, task and seed the first counts; on Atari the one evaluated for longest, since its budget
-    only says when to stop. Runs that are not finished count on Atari only.
+    Of runs of one variant, task and seed the first counts; on Atari and MinAtar the one evaluated for longest, since
+    its budget only says when to stop. Runs that are not finished count there only.
     """
     runs = load_runs(path)
     rows: dict[str, list[pd.DataFrame]] = {"regret": [], "evaluations": [], "returns": [], "acting": []}
@@ -103,7 +104,7 @@ def _read_metrics(run: Any, *, with_regret: bool) -> dict[str, pd.DataFrame]:
     keep: dict[str, Callable[[Record], Any]] = {"update": lambda record: record}
     if run.environment == "deep-sea" and with_regret:
         keep["episode"] = lambda record: bool(record["bad"])
-    elif run.environment == "atari":
+    elif run.environment in SCORED:
         keep["evaluation"] = _evaluation
     elif run.environment == "gym":
         keep["episode"] = keep["evaluation"] = _return
@@ -122,7 +123,7 @@ def _read_metrics(run: Any, *, with_regret: bool) -> dict[str, pd.DataFrame]:
     if run.environment == "deep-sea" and with_regret:
         episodes = np.arange(1, len(rows["episode"]) + 1)
         tables["regret"] = pd.DataFrame({"episode": episodes, "regret": np.cumsum(rows["episode"]) / episodes})
-    elif run.environment == "atari":
+    elif run.environment in SCORED:
         tables["evaluations"] = pd.DataFrame(rows["evaluation"], columns=_COLUMNS["evaluations"][1:])
     elif run.environment == "gym":
         tables["returns"] = pd.DataFrame([*rows["evaluation"], *rows["episode"]], columns=_COLUMNS["returns"][1:])
@@ -168,12 +169,12 @@ def _mark_counted(runs: pd.DataFrame, last_frames: Mapping[str, int], damaged: M
 
     Args:
         runs: The table of `load_runs`.
-        last_frames: The frames at the last evaluation, of the Atari runs that have any.
+        last_frames: The frames at the last evaluation, of the runs on Atari and MinAtar that have any.
         damaged: The reason for each run whose metrics cannot be read.
     """
     counted: dict[Any, Any] = {}
     for run in runs[runs.variant.notna()].itertuples():
-        usable = run.run in last_frames if run.environment == "atari" else run.status == "finished"
+        usable = run.run in last_frames if run.environment in SCORED else run.status == "finished"
         same = counted.setdefault(_identity(run), run) if usable else None
         if same is not None and last_frames.get(run.run, 0) > last_frames.get(same.run, 0):
             counted[_identity(run)] = run
@@ -181,17 +182,17 @@ def _mark_counted(runs: pd.DataFrame, last_frames: Mapping[str, int], damaged: M
     problems = []
     for run in runs.itertuples():
         same = counted.get(_identity(run)) if isinstance(run.variant, Variant) else None
-        explain = _problem_on_atari if run.environment == "atari" else _problem
+        explain = _problem_of_scored if run.environment in SCORED else _problem
         problems.append(explain(run, same, last_frames, damaged))
     return runs.assign(counted=runs.run.isin(kept), finished=runs.status == "finished", problem=problems)
 
 
 def _identity(run: Any) -> tuple[Any, ...]:
     """Return what runs have in common of which only one counts."""
-    return run.environment, run.task, run.variant, run.seed, None if run.environment == "atari" else run.budget
+    return run.environment, run.task, run.variant, run.seed, None if run.environment in SCORED else run.budget
 
 
-def _problem_on_atari(run: Any, same: Any, last_frames: Mapping[str, int], damaged: Mapping[str, str]) -> str:
+def _problem_of_scored(run: Any, same: Any, last_frames: Mapping[str, int], damaged: Mapping[str, str]) -> str:
     if run.run in damaged:
         return f"unreadable: {damaged[run.run]}"
     if run.run not in last_frames:
@@ -202,7 +203,8 @@ def _problem_on_atari(run: Any, same: Any, last_frames: Mapping[str, int], damag
         return f"the same algorithm, game and seed as {same.run}, which is counted"
     if run.status == "finished":
         return ""
-    return f"{run.status}: its evaluations so far are counted, up to {last_frames[run.run]:,} frames"
+    unit = "frames" if run.environment == "atari" else "steps"
+    return f"{run.status}: its evaluations so far are counted, up to {last_frames[run.run]:,} {unit}"
 
 
 def _problem(run: Any, same: Any, _: Mapping[str, int], damaged: Mapping[str, str]) -> str:

@@ -1,7 +1,9 @@
 """The paper's numbers, as it prints them. Strategies are written as on the command line."""
 
+from bootdqn.config.envs import MINATAR_GAMES
+
 GAMES = ("Gravitar", "Solaris", "PrivateEye", "Venture", "Alien", "Hero")
-TITLES = {"PrivateEye": "Private Eye"}
+TITLES = {"PrivateEye": "Private Eye"} | {game: game.replace("-", " ").title() for game in MINATAR_GAMES}
 ORIGINAL = "original"
 """BootDQN*, the scores that Osband et al. (2016) reported."""
 FRAMES, SEEDS = 200_000_000, 3

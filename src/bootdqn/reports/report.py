@@ -32,6 +32,7 @@ from bootdqn.reports.answers import answer
 from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
 from bootdqn.reports.page import page
 from bootdqn.reports.style import UNFINISHED_CAPTION, missing_lines, to_png, to_svg, variant_styles
+from bootdqn.reports.suites import SUITES, Suite
 from bootdqn.reports.tables import Table
 
 MAX_CURVES = 8
@@ -95,7 +96,7 @@ def write_report(root: Path | Sequence[Path], out: Path) -> Path:
     content = Content(runs=study.runs.drop(columns="variant"))
     deep_sea_runs = _add_deep_sea(content, study)
     bsuite_scores = _add_bsuite(content, study)
-    evaluations = _add_atari(content, study)
+    evaluations = {suite: _add_games(content, study, suite) for suite in SUITES}
     gym_runs = _add_gym(content, study)
     _add_acting(content, study)
     _add_not_counted(content, study.runs)
@@ -187,9 +188,12 @@ def _add_bsuite(content: Content, study: Study) -> pd.DataFrame:
     return scores
 
 
-def _add_atari(content: Content, study: Study) -> pd.DataFrame:
-    """Add the section about Atari, and return the evaluations of the runs that count."""
-    evaluations = atari.evaluations_of(study)
+ANALOGUES = "The paper has no runs on MinAtar: these are the analogues of its tables and figures on Atari."
+
+
+def _add_games(content: Content, study: Study, suite: Suite) -> pd.DataFrame:
+    """Add the section about Atari or MinAtar, and return the evaluations of the runs that count."""
+    evaluations = atari.evaluations_of(study, suite)
     if evaluations.empty:
         return evaluations
     shared = shared_settings(evaluations.variant)
@@ -201,28 +205,31 @@ def _add_atari(content: Content, study: Study) -> pd.DataFrame:
     )
     parts = [
         _shared_note(shared),
+        "" if suite.in_paper else f"<p class='note'>{ANALOGUES}</p>",
         content.figure(
-            "atari-scores",
-            atari_figures.scores(runs),
-            f"Evaluation score against frames. {caption} {atari_figures.PAPERS_SCORES}",
+            f"{suite.kind}-scores",
+            atari_figures.scores(runs, suite),
+            f"Evaluation score against {suite.unit}. {caption} {atari_figures.PAPERS_SCORES if suite.in_paper else ''}",
         ),
-        content.table(atari.maximal_scores(runs)),
-        content.table(normalised := atari.normalised_scores(runs)),
+        content.table(atari.maximal_scores(runs, suite)),
+        content.table(normalised := atari.normalised_scores(runs, suite)),
     ]
-    if improvements := atari.improvements(runs):
+    if improvements := atari.improvements(runs, suite):
         parts.append(content.table(improvements))
         if normalised is not None:
-            figure = atari_figures.profiles(runs)
-            parts.append(content.figure("atari-profiles", figure, "Runs above each human-normalised maximal score."))
+            figure = atari_figures.profiles(runs, suite)
+            parts.append(
+                content.figure(f"{suite.kind}-profiles", figure, f"Runs above each maximal {suite.normalised}.")
+            )
     for measure, axis in (("vote_count_variance", "variance of vote counts"), ("vote_entropy", "vote entropy (nats)")):
-        figure = atari_figures.diversity(runs, measure, axis)
-        parts.append(content.figure(f"atari-{measure.replace('_', '-')}", figure, f"Vote diversity. {caption}"))
-    parts.append(content.table(atari.vote_diversity(runs)))
+        figure = atari_figures.diversity(runs, measure, axis, suite)
+        parts.append(content.figure(f"{suite.kind}-{measure.replace('_', '-')}", figure, f"Vote diversity. {caption}"))
+    parts.append(content.table(atari.vote_diversity(runs, suite)))
     if atari.by_heads(evaluations):
-        figure = atari_figures.heads(evaluations)
-        parts.append(content.figure("atari-heads", figure, f"Several numbers of heads. {caption}"))
-        parts.append(content.table(atari.runtime_table(evaluations)))
-    content.sections.append(("Atari", "".join(parts)))
+        figure = atari_figures.heads(evaluations, suite)
+        parts.append(content.figure(f"{suite.kind}-heads", figure, f"Several numbers of heads. {caption}"))
+        parts.append(content.table(atari.runtime_table(evaluations, suite)))
+    content.sections.append((suite.title, "".join(parts)))
     return evaluations
 
 

@@ -16,6 +16,8 @@ from bootdqn.config.variants import algorithms_of, label, variant_of
 from bootdqn.runs.directory import RunDirectory, find_runs
 from bootdqn.runs.status import RunState, run_status
 
+SCORED = ("atari", "minatar")
+"""Environments whose results are the scores of evaluations."""
 BUDGETS = {kind: config.env.budget for kind, config in DEFAULTS.items()}
 """By environment, the setting that is the budget of a run."""
 UNREADABLE = (DamagedFileError, ArithmeticError, LookupError, TypeError, ValueError)
@@ -194,7 +196,7 @@ def _describe(environment: str, config: Record) -> dict[str, Any]:
     found = {name: _typed(name, given[name], kind) for name, kind in _SETTINGS.items() if name in defaults}
     if environment == "deep-sea":
         task = f"DeepSea, N = {whole_number(config, 'size')}"
-    elif environment == "atari":
+    elif environment in SCORED:
         task = str(config["game"])
         whole_number(config, "num_heads")
     elif environment == "bsuite":

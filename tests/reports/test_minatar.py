@@ -1,0 +1,83 @@
+"""The report on MinAtar, of the smoke size of both sweeps: the analogues of what it has for Atari."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import trim_mean
+
+import bootdqn
+from bootdqn.config.train import to_flat
+from bootdqn.reports.atari import evaluations_of, normalised_scores, normalised_strata
+from bootdqn.reports.load import load_study
+from bootdqn.reports.report import write_report
+from bootdqn.reports.suites import MINATAR
+from bootdqn.sweeps.sweep_file import load_sweep
+from reproduction.minatar_random import SCORES, random_play
+
+pytest.importorskip("minatar")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Return the directory of all runs of both sweeps, trained."""
+    root = tmp_path_factory.mktemp("minatar")
+    for sweep in ("paper-minatar-smoke", "minatar-heads-smoke"):
+        for run in load_sweep(sweep).runs():
+            assert bootdqn.train(to_flat(run.config), root / sweep / run.name)["status"] == "finished"
+    return root
+
+
+def best_of(path):
+    records = map(json.loads, (path / "metrics.jsonl").read_text().splitlines())
+    return max(record["mean_return"] for record in records if record["kind"] == "evaluation")
+
+
+def test_scores_are_normalised_by_random_play_and_the_best_run(runs):
+    study = runs / "paper-minatar-smoke"
+    evaluations = evaluations_of(load_study(study), MINATAR)
+    assert evaluations.run.nunique() == 8
+    best = {str(path.parent.relative_to(study)): best_of(path.parent) for path in study.rglob("config.json")}
+    highest = {game: max(score for run, score in best.items() if game in run) for game in ("breakout", "seaquest")}
+    expected = {
+        run: 100 * (score - MINATAR.random[game]) / (highest[game] - MINATAR.random[game])
+        for run, score in best.items()
+        for game in highest
+        if game in run and highest[game] > MINATAR.random[game]
+    }
+    found = normalised_strata(evaluations, MINATAR)
+    assert sorted(value for games in found.values() for values in games.values() for value in values) == pytest.approx(
+        sorted(expected.values())
+    )
+    table = normalised_scores(evaluations, MINATAR)
+    for row, (variant, games) in zip(table.rows, found.items(), strict=True):
+        values = [value for one in games.values() for value in one]
+        assert float(row[table.columns.index("mean")]) == pytest.approx(np.mean(values), abs=0.005)
+        assert float(row[table.columns.index("interquartile mean")]) == pytest.approx(
+            trim_mean(values, 0.25), abs=0.005
+        )
+        assert variant.strategy in ("greedy", "ucb", "gain", "evoi")
+
+
+def test_the_page_has_what_it_has_for_atari_labelled_as_an_analogue(runs, tmp_path):
+    page = write_report(runs, tmp_path / "report.html").read_text()
+    (section,) = re.findall(r"<h2[^>]*>MinAtar</h2>.*?(?=<h2)", page, re.DOTALL)
+    assert "analogues of its tables and figures on Atari" in section
+    assert "On MinAtar" in page
+    names = {path.stem for path in (tmp_path / "report_files").rglob("*")}
+    tables = {"maximal-scores", "normalised-scores", "improvement", "vote-diversity", "runtime"}
+    figures = {"scores", "profiles", "vote-count-variance", "vote-entropy", "heads"}
+    assert {f"minatar-{name}" for name in tables | figures} <= names
+    assert "human" not in section
+    assert "frames" not in re.sub("<svg.*?</svg>", "", section, flags=re.DOTALL)
+    assert "BootDQN-EVOI" in section
+    assert "EVOI (mean)" not in section, "EVOI is the mean over heads here"
+
+
+def test_random_play_is_what_was_measured():
+    measured = json.loads(SCORES.read_text())
+    assert {game: round(found["mean_return"], 2) for game, found in measured.items()} == MINATAR.random
+    again = random_play("breakout", episodes=200, seed=1)
+    error = np.hypot(again["error"], measured["breakout"]["error"])
+    assert abs(again["mean_return"] - measured["breakout"]["mean_return"]) < 5 * error
