@@ -3,21 +3,15 @@
     python -m reproduction.rerun                        the 30 shortest of reproduction/results/deep-sea
     python -m reproduction.rerun deep-sea-frontier 10   the 10 shortest of another study
 
-The version of the code that made a run is not recorded; this checks that today's code gives the same numbers on your
-machine. The runs used AVX2 instructions, and others round sums differently (docs/reliability.md), so OpenBLAS uses AVX2
-here unless OPENBLAS_CORETYPE is set.
+The version of the code that made a run is not recorded; this checks whether today's code gives the same numbers on your
+machine. Runs from before the kernel had products of its own differ in their last bits, so that longer ones differ.
 """
 
 import json
-import os
-import platform
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__" and platform.machine() == "x86_64":
-    os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")  # read once, when NumPy and SciPy are first imported
 
 from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory

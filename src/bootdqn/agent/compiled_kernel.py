@@ -5,121 +5,90 @@ up to rounding. It is many times faster because it does less:
 
 - a head's pass covers only the transitions its mask owns, and each *distinct* observation among them once: equal
   observations have equal values, and their gradients add up before the backward pass;
+- products skip the units that a ReLU has set to zero, more than half of them;
 - target Q-values are kept until the next target copy, so each observation's is computed once between two copies;
-- the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam leaves a row alone until its
-  first gradient, and moves it at every step from then on, since its moments decay;
+- the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam moves the other rows as
+  well, since their moments decay. They take these steps, and the target copy, when they are next read (`_settle`);
 - everything for one head is computed while its weights are in the cache.
 
+Every sum has a fixed order, so the same numbers come out on every processor. Arrays are passed as addresses: Numba
+would count the references to each array in every function.
+
 Numba compiles this on first use and caches the machine code; no compiler needs to be installed. It is one file because
-Numba's cache only notices changes of a function's own file.
+Numba's cache only notices changes of a function's own file: after a change of `kernel_memory` or `vectors`, remove
+`__pycache__`.
 """
 
-from typing import NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
 
+from bootdqn.agent.kernel_memory import BETA1, BETA2, BLOCK, LAST_CORRECTION, Networks, Scratch, Shape, Weights
+from bootdqn.agent.vectors import (
+    LANES,
+    data_of,
+    differences,
+    filled,
+    floats,
+    fma,
+    integers,
+    load,
+    lowest_bit,
+    rectified,
+    root,
+    store,
+    total,
+    where_nonzero,
+)
 from bootdqn.common.specs import Array, Batch
 
 _FLOAT = np.float32
 DONE, INFINITE_LOSS, INFINITE_GRADIENT = 0, 1, 2
-_BETA1, _BETA2 = 0.9, 0.999
-_KEEP1, _TAKE1 = _FLOAT(_BETA1), _FLOAT(1 - _BETA1)  # the difference in double precision, as in PyTorch
-_KEEP2, _TAKE2 = _FLOAT(_BETA2), _FLOAT(1 - _BETA2)
-_EPSILON = _FLOAT(1e-8)
-_EXPONENT = np.int32(0x7F800000)
-_compiled = numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
+_KEEP1, _TAKE1 = _FLOAT(BETA1), _FLOAT(1 - BETA1)  # the difference in double precision, as in PyTorch
+_KEEP2, _TAKE2 = _FLOAT(BETA2), _FLOAT(1 - BETA2)
+_EPSILON, _ZERO = _FLOAT(1e-8), _FLOAT(0)
+_ONE, _NO_BITS = np.uint64(1), np.uint64(0)
+_compiled = numba.njit(cache=True, error_model="numpy")
+_inlined = numba.njit(error_model="numpy", forceinline=True)
 
-
-class Weights(NamedTuple):
-    """The parameters of K networks with two hidden layers of H1 and H2 units, or one of Adam's moments of them."""
-
-    table: Array
-    """(K, S, H1): the first layer, one row an observation."""
-    table_bias: Array
-    """(K, H1)"""
-    hidden: Array
-    """(K, H1, H2)"""
-    hidden_bias: Array
-    """(K, H2)"""
-    output: Array
-    """(K, H2, A)"""
-    output_bias: Array
-    """(K, A)"""
-
-
-class AdamState(NamedTuple):
-    """The state of Adam, with PyTorch's default constants."""
-
-    first_moment: Weights
-    """Running mean of gradients."""
-    second_moment: Weights
-    """Running mean of squared gradients."""
-    moving: Array
-    """(K, S), bool: the rows of the table that have had a gradient."""
-
-
-class AdamStep(NamedTuple):
-    """The two numbers of Adam that change from step to step, with bias corrections."""
-
-    step_size: np.float32
-    """Learning rate over (1 - beta1^t)."""
-    root_scale: np.float32
-    """1 / sqrt(1 - beta2^t)."""
-
-
-def make_adam(weights: Weights) -> AdamState:
-    """Return the state of Adam before its first step."""
-    return AdamState(
-        first_moment=Weights(*map(np.zeros_like, weights)),
-        second_moment=Weights(*map(np.zeros_like, weights)),
-        moving=np.zeros(weights.table.shape[:2], np.bool_),
-    )
-
-
-def adam_step(learning_rate: float, step: int) -> AdamStep:
-    """Return the numbers of Adam's step `step`, counted from 1."""
-    return AdamStep(_FLOAT(learning_rate / (1 - _BETA1**step)), _FLOAT(1 / (1 - _BETA2**step) ** 0.5))
+Pointer = Any
+"""A pointer to numbers, which Numba indexes as an array with one axis."""
 
 
 @_compiled
-def q_values(weights: Weights, prior_q: Array, observation: Array, q: Array) -> None:
-    """Write the Q-values (E, K, A) of observations (E,), the prior's (K, S, A) added, into `q`."""
-    count = observation.shape[0]
-    num_heads, _, width1 = weights.table.shape
-    layer1 = np.empty((count, width1), _FLOAT)
-    layer2 = np.empty((count, weights.hidden.shape[2]), _FLOAT)
-    values = np.empty((count, q.shape[2]), _FLOAT)
-    for k in range(num_heads):
-        _forward(weights, prior_q, k, observation, layer1, layer2, values)
-        q[:, k] = values
+def q_values(at: Array, memory: Array, observation: Array, q: Array) -> None:
+    """Write the online Q-values (E, K, A) of observations (E,) into `q`."""
+    networks, scratch, rows = _networks(at), _scratch(memory), data_of(observation)
+    count, num_actions = observation.shape[0], networks.shape.actions
+    for k in range(networks.shape.heads):
+        for u in range(count):
+            _settle(networks, k, rows[u])
+        _forward(networks.shape, networks.online, networks.prior_q, k, rows, count, scratch)
+        for u in range(count):
+            for a in range(num_actions):
+                q[u, k, a] = scratch.q[u * num_actions + a]
+
+
+@_compiled
+def settle(at: Array) -> None:
+    """Bring every row of the table up to date, online and target; nothing that follows is changed by this."""
+    networks = _networks(at)
+    for k in range(networks.shape.heads):
+        for row in range(networks.shape.values):
+            _settle(networks, k, row)
+        networks.copy_steps[k] = -1
 
 
 @_compiled
 def update(
-    online: Weights,
-    target: Weights,
-    prior_q: Array,
-    adam: AdamState,
-    step: AdamStep,
-    target_q: Array,
-    target_known: Array,
-    batch: Batch,
-    double_q: bool,
-    huber: bool,
-    head_loss: Array,
-    td_error: Array,
+    at: Array, memory: Array, batch: Batch, double_q: bool, huber: bool, head_loss: Array, td_error: Array
 ) -> int:
     """Take one gradient step of every head, in place.
 
     Args:
-        online: Parameters to learn; changed.
-        target: Parameters of the target networks.
-        prior_q: Prior Q-values (K, S, A), added to both.
-        adam: Changed.
-        step: Step size of Adam.
-        target_q: Target Q-values (K, S, A) known since the last target copy; completed.
-        target_known: Which of them are known (K, S), bool; completed.
+        at: Addresses of the networks; changed.
+        memory: Addresses of memory for this batch size.
         batch: The transitions; a next observation is read only where its discount is not 0.
         double_q: The online networks choose the next action instead of the target networks.
         huber: Huber loss with delta 1 instead of the squared one.
@@ -130,245 +99,499 @@ def update(
         `DONE`, or `INFINITE_LOSS` or `INFINITE_GRADIENT` of the first head whose `head_loss` is not finite; neither it
         nor the heads after it have learned.
     """
-    num_heads, num_values, width1 = online.table.shape
-    width2, num_actions = online.output.shape[1:]
-    size = batch.action.shape[0]
-    rows = np.empty(2 * size, np.int64)
-    place = np.full(num_values, -1, np.int64)
-    layer1 = np.empty((2 * size, width1), _FLOAT)
-    layer2 = np.empty((2 * size, width2), _FLOAT)
-    q = np.empty((2 * size, num_actions), _FLOAT)
-    q_gradient = np.empty((size, num_actions), _FLOAT)
+    networks, scratch, data = _networks(at), _scratch(memory), _batch(batch)
+    size, heads = td_error.shape[0], networks.shape.heads
+    errors = data_of(td_error)
     head_loss[:] = 0
     td_error[:] = 0
-    for k in range(num_heads):
-        _complete_target_q(target, prior_q, k, batch, rows, layer1, layer2, q, target_q, target_known)
-        learned, count = _distinct_rows(k, batch, double_q, rows, place)
-        _forward(online, prior_q, k, rows[:count], layer1, layer2, q)
-        head_loss[k] = _loss_gradient(k, q, target_q, batch, double_q, huber, place, q_gradient[:learned], td_error)
-        if not np.isfinite(head_loss[k]):
+    for k in range(heads):
+        owned = _owned(data.mask, k, size, heads, scratch.owned)
+        _complete_target_q(networks, k, data, scratch, owned)
+        learned, count = _distinct_rows(data, double_q, scratch, owned)
+        for u in range(count):
+            _settle(networks, k, scratch.rows[u])
+        _forward(networks.shape, networks.online, networks.prior_q, k, scratch.rows, count, scratch)
+        loss = _loss_gradient(networks, k, data, double_q, huber, scratch, owned, learned, errors)
+        head_loss[k] = loss
+        for u in range(count):
+            scratch.place[scratch.rows[u]] = -1
+        if not np.isfinite(loss):
             return INFINITE_LOSS
-        if not _learn(online, adam, step, k, place, layer1[:learned], layer2[:learned], q_gradient[:learned]):
+        if not _learn(networks, k, scratch, learned):
             head_loss[k] = np.nan
             return INFINITE_GRADIENT
-        for u in range(count):
-            place[rows[u]] = -1
-    _average_over_owners(batch.mask, td_error)
+    _average_over_owners(data.mask, heads, size, errors)
     return DONE
 
 
-@_compiled
-def _forward(weights: Weights, prior_q: Array, k: int, rows: Array, layer1: Array, layer2: Array, q: Array) -> None:
-    """Pass the observations `rows` through network k and add its prior; the leading part of each buffer is written."""
-    count = rows.shape[0]
-    table, bias1 = weights.table[k], weights.table_bias[k]
-    for u in range(count):
-        row = rows[u]
-        for j in range(table.shape[1]):
-            layer1[u, j] = max(table[row, j] + bias1[j], _FLOAT(0))
-    np.dot(layer1[:count], weights.hidden[k], layer2[:count])
-    bias2 = weights.hidden_bias[k]
-    for u in range(count):
-        for j in range(bias2.shape[0]):
-            layer2[u, j] = max(layer2[u, j] + bias2[j], _FLOAT(0))
-    np.dot(layer2[:count], weights.output[k], q[:count])
-    for u in range(count):
-        for a in range(q.shape[1]):
-            q[u, a] += weights.output_bias[k, a]
-            q[u, a] += prior_q[k, rows[u], a]
+@_inlined
+def _weights(at: Array, first: int) -> Weights:
+    """Return the pointers to weights whose addresses start at `first`."""
+    return Weights(
+        floats(at[first]),
+        floats(at[first + 1]),
+        floats(at[first + 2]),
+        floats(at[first + 3]),
+        floats(at[first + 4]),
+        floats(at[first + 5]),
+    )
 
 
-@_compiled
-def _complete_target_q(
-    target: Weights,
-    prior_q: Array,
-    k: int,
-    batch: Batch,
-    rows: Array,
-    layer1: Array,
-    layer2: Array,
-    q: Array,
-    target_q: Array,
-    target_known: Array,
+@_inlined
+def _networks(at: Array) -> Networks:
+    """Return the pointers at the addresses `at`."""
+    return Networks(
+        Shape(at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]),
+        _weights(at, 8),
+        _weights(at, 14),
+        _weights(at, 20),
+        _weights(at, 26),
+        integers(at[32]),
+        integers(at[33]),
+        integers(at[34]),
+        floats(at[35]),
+        floats(at[36]),
+        floats(at[37]),
+        floats(at[38]),
+        integers(at[39]),
+        integers(at[40]),
+    )
+
+
+@_inlined
+def _scratch(at: Array) -> Scratch:
+    """Return the pointers at the addresses `at`."""
+    return Scratch(
+        integers(at[0]),
+        integers(at[1]),
+        integers(at[2]),
+        floats(at[3]),
+        floats(at[4]),
+        floats(at[5]),
+        integers(at[6]),
+        floats(at[7]),
+        floats(at[8]),
+        floats(at[9]),
+        _weights(at, 10),
+    )
+
+
+@_inlined
+def _batch(batch: Batch) -> Batch:
+    """Return the pointers to the arrays of a batch."""
+    return Batch(
+        data_of(batch.observation),
+        data_of(batch.action),
+        data_of(batch.reward),
+        data_of(batch.discount),
+        data_of(batch.next_observation),
+        data_of(batch.mask),
+        data_of(batch.weight),
+        data_of(batch.slot),
+    )
+
+
+@_inlined
+def _settle(networks: Networks, k: int, row: int) -> None:
+    """Bring one row of head k's table up to date: take the steps of Adam it is behind, and the target copy among them.
+
+    Its gradient has been 0 in all of these steps.
+    """
+    at = k * networks.shape.values + row
+    before, copied, now = networks.row_steps[at], networks.copy_steps[k], networks.steps[k]
+    if before > copied and before == now:
+        return
+    width, start = networks.shape.padded1, at * networks.shape.padded1
+    if before <= copied:
+        _coast(networks, start, before, copied)
+        for j in range(start, start + width, LANES):
+            store(networks.target.table, j, load(networks.online.table, j))
+        before = copied
+    _coast(networks, start, before, now)
+    networks.row_steps[at] = now
+
+
+@_inlined
+def _coast(networks: Networks, start: int, before: int, after: int) -> None:
+    """Take the steps `before` + 1 to `after` of Adam without gradient, in the row of the table at `start`.
+
+    Each step is smaller than 0.92 times the last one: the first moment decays much faster than the root of the second.
+    So from the first step on that no longer changes the parameters, only the moments change.
+    """
+    table, moment1, moment2 = networks.online.table, networks.first_moment.table, networks.second_moment.table
+    zero, keep1, keep2, epsilon = filled(_ZERO), filled(_KEEP1), filled(_KEEP2), filled(_EPSILON)
+    for at in range(start, start + networks.shape.units1, LANES):
+        parameter, first, second = load(table, at), load(moment1, at), load(moment2, at)
+        step = before
+        while step < after:
+            step += 1
+            index = min(step, LAST_CORRECTION)
+            size, scale = filled(networks.step_sizes[index]), filled(networks.root_scales[index])
+            first, second = first * keep1, second * keep2
+            moved = parameter - first * size / fma(root(second), scale, epsilon)
+            if differences(moved, parameter) == _NO_BITS:
+                break
+            parameter = moved
+        while step < after and (differences(first, zero) | differences(second, zero)) != _NO_BITS:
+            step += 1
+            first, second = first * keep1, second * keep2
+        store(table, at, parameter)
+        store(moment1, at, first)
+        store(moment2, at, second)
+
+
+@_inlined
+def _forward(
+    shape: Shape, weights: Weights, prior_q: Pointer, k: int, rows: Pointer, count: int, scratch: Scratch
 ) -> None:
-    """Compute the target Q-values of head k that this batch needs and that are not known yet."""
+    """Pass `count` observations through network k and add its prior: `layer1`, `active`, `layer2` and `q`."""
+    width1, width2, blocks = shape.padded1, shape.padded2, shape.padded1 // BLOCK
+    layer1, layer2 = scratch.layer1, scratch.layer2
+    for u in range(count):  # one layer after the other: the active units of all rows are known before the product
+        row = k * shape.values + rows[u]
+        for block in range(blocks):
+            bits = _NO_BITS
+            for j in range(block * BLOCK, (block + 1) * BLOCK, LANES):
+                before = load(weights.table, row * width1 + j) + load(weights.table_bias, k * width1 + j)
+                unit = rectified(before)
+                store(layer1, u * width1 + j, unit)
+                bits |= differences(unit, filled(_ZERO)) << np.uint64(j % BLOCK)
+            scratch.active[u * blocks + block] = np.int64(bits)
+    for u in range(count):
+        for j in range(0, width2, BLOCK):
+            _hidden_units(shape, weights, k, u, j, scratch)
+    for u in range(count):
+        row = k * shape.values + rows[u]
+        for a in range(shape.actions):
+            value = _dot(layer2, u * width2, weights.output, (k * shape.actions + a) * width2, width2)
+            value += weights.output_bias[k * shape.padded_actions + a]
+            scratch.q[u * shape.actions + a] = value + prior_q[row * shape.actions + a]
+
+
+@_inlined
+def _hidden_units(shape: Shape, weights: Weights, k: int, u: int, j: int, scratch: Scratch) -> None:
+    """Write the units j to j + 63 of the second layer: bias, plus the rows of the active units in their order."""
+    width1, width2, blocks = shape.padded1, shape.padded2, shape.padded1 // BLOCK
+    bias, m, out, at = weights.hidden_bias, weights.hidden, scratch.layer2, k * width2 + j
+    sum0, sum1, sum2, sum3 = load(bias, at), load(bias, at + 8), load(bias, at + 16), load(bias, at + 24)
+    sum4, sum5, sum6, sum7 = load(bias, at + 32), load(bias, at + 40), load(bias, at + 48), load(bias, at + 56)
+    for block in range(blocks):
+        left, first = np.uint64(scratch.active[u * blocks + block]), block * BLOCK
+        while left != _NO_BITS:
+            i = first + lowest_bit(left)
+            left &= left - _ONE
+            factor, row = filled(scratch.layer1[u * width1 + i]), (k * shape.units1 + i) * width2 + j
+            sum0 = fma(factor, load(m, row), sum0)
+            sum1 = fma(factor, load(m, row + 8), sum1)
+            sum2 = fma(factor, load(m, row + 16), sum2)
+            sum3 = fma(factor, load(m, row + 24), sum3)
+            sum4 = fma(factor, load(m, row + 32), sum4)
+            sum5 = fma(factor, load(m, row + 40), sum5)
+            sum6 = fma(factor, load(m, row + 48), sum6)
+            sum7 = fma(factor, load(m, row + 56), sum7)
+    at = u * width2 + j
+    store(out, at, rectified(sum0))
+    store(out, at + 8, rectified(sum1))
+    store(out, at + 16, rectified(sum2))
+    store(out, at + 24, rectified(sum3))
+    store(out, at + 32, rectified(sum4))
+    store(out, at + 40, rectified(sum5))
+    store(out, at + 48, rectified(sum6))
+    store(out, at + 56, rectified(sum7))
+
+
+@_inlined
+def _dot(x: Pointer, x_start: int, y: Pointer, y_start: int, width: int) -> Any:
+    """Return the product of two rows of `width` numbers: eight sums over every eighth number, then `total`."""
+    products = load(x, x_start) * load(y, y_start)
+    for j in range(LANES, width, LANES):
+        products = fma(load(x, x_start + j), load(y, y_start + j), products)
+    return total(products)
+
+
+@_inlined
+def _owned(mask: Pointer, k: int, size: int, heads: int, owned: Pointer) -> int:
+    """List the transitions that head k owns, and return how many there are."""
     count = 0
-    for b in range(batch.discount.shape[0]):
-        row = batch.next_observation[b]
-        if batch.mask[b, k] and batch.discount[b] != 0 and not target_known[k, row]:
-            target_known[k, row] = True
-            rows[count] = row
-            count += 1
+    for b in range(size):
+        owned[count] = b  # without a branch, which no processor could predict
+        count += mask[b * heads + k]
+    return count
+
+
+@_inlined
+def _complete_target_q(networks: Networks, k: int, batch: Batch, scratch: Scratch, owned: int) -> None:
+    """Compute the target Q-values of head k that this batch needs and that are not known yet."""
+    shape, rows, copies, count = networks.shape, scratch.rows, networks.copies[0], 0
+    for n in range(owned):
+        b = scratch.owned[n]
+        if batch.discount[b] != 0:
+            row = batch.next_observation[b]
+            if networks.target_copy[k * shape.values + row] != copies:
+                networks.target_copy[k * shape.values + row] = copies
+                rows[count] = row
+                count += 1
+    for u in range(count):
+        _settle(networks, k, rows[u])
     if count:
-        _forward(target, prior_q, k, rows[:count], layer1, layer2, q)
-        for u in range(count):
-            target_q[k, rows[u]] = q[u]
+        _forward(shape, networks.target, networks.prior_q, k, rows, count, scratch)
+    for u in range(count):
+        for a in range(shape.actions):
+            networks.target_q[(k * shape.values + rows[u]) * shape.actions + a] = scratch.q[u * shape.actions + a]
 
 
-@_compiled
-def _distinct_rows(k: int, batch: Batch, double_q: bool, rows: Array, place: Array) -> tuple[int, int]:
-    """List the distinct observations that head k needs, those it learns at first; `place` says where each stands.
+@_inlined
+def _distinct_rows(batch: Batch, double_q: bool, scratch: Scratch, owned: int) -> tuple[int, int]:
+    """List the distinct observations that a head needs, those it learns at first.
 
     Next observations are needed only to choose an action there, in double DQN.
 
     Returns:
         The number of observations it learns at, and of all.
     """
-    count = 0
-    for b in range(batch.observation.shape[0]):
-        row = batch.observation[b]
-        if batch.mask[b, k] and place[row] < 0:
-            place[row] = count
-            rows[count] = row
-            count += 1
+    count, rows, place = 0, scratch.rows, scratch.place
+    for n in range(owned):
+        row = batch.observation[scratch.owned[n]]
+        before = place[row]
+        rows[count] = row
+        place[row] = count if before < 0 else before
+        count += before < 0
     learned = count
-    for b in range(batch.observation.shape[0] if double_q else 0):
-        row = batch.next_observation[b]
-        if batch.mask[b, k] and batch.discount[b] != 0 and place[row] < 0:
-            place[row] = count
+    for n in range(owned if double_q else 0):
+        b = scratch.owned[n]
+        if batch.discount[b] != 0:
+            row = batch.next_observation[b]
+            before = place[row]
             rows[count] = row
-            count += 1
+            place[row] = count if before < 0 else before
+            count += before < 0
     return learned, count
 
 
-@_compiled
+@_inlined
 def _loss_gradient(
+    networks: Networks,
     k: int,
-    q: Array,
-    target_q: Array,
     batch: Batch,
     double_q: bool,
     huber: bool,
-    place: Array,
-    q_gradient: Array,
-    td_error: Array,
+    scratch: Scratch,
+    owned: int,
+    learned: int,
+    td_error: Pointer,
 ) -> np.float32:
     """Return head k's loss; write the gradient of the ensemble's loss by its Q-values, and add up its TD errors."""
-    observation, action, reward, discount = batch.observation, batch.action, batch.reward, batch.discount
-    mask, weight = batch.mask, batch.weight
-    owned = 0
-    for b in range(observation.shape[0]):
-        owned += mask[b, k]
+    num_actions, q, q_gradient = networks.shape.actions, scratch.q, scratch.q_gradient
     share = _FLOAT(1.0 / max(owned, 1))
-    slope_scale = share / _FLOAT(mask.shape[1])
-    q_gradient[:] = 0
-    loss = _FLOAT(0)
-    for b in range(observation.shape[0]):
-        if not mask[b, k]:
-            continue
-        target = reward[b]
-        if discount[b] != 0:
+    slope_scale = share / _FLOAT(networks.shape.heads)
+    for n in range(learned * num_actions):
+        q_gradient[n] = _ZERO
+    loss = _ZERO
+    for n in range(owned):
+        b = scratch.owned[n]
+        target, weight = batch.reward[b], batch.weight[b]
+        if batch.discount[b] != 0:
             row = batch.next_observation[b]
-            chosen = np.argmax(q[place[row]]) if double_q else np.argmax(target_q[k, row])
-            target += discount[b] * target_q[k, row, chosen]
-        here = place[observation[b]]
-        error = q[here, action[b]] - target
+            there = (k * networks.shape.values + row) * num_actions
+            if double_q:
+                chosen = _argmax(q, scratch.place[row] * num_actions, num_actions)
+            else:
+                chosen = _argmax(networks.target_q, there, num_actions)
+            target += batch.discount[b] * networks.target_q[there + chosen]
+        here = scratch.place[batch.observation[b]] * num_actions + batch.action[b]
+        error = q[here] - target
         td_error[b] += abs(error)
         if not huber:
-            loss += weight[b] * error * error
-            slope = 2 * error
+            loss += weight * error * error
+            slope = _FLOAT(2) * error
         elif abs(error) < 1:
-            loss += weight[b] * _FLOAT(0.5) * error * error
+            loss += weight * _FLOAT(0.5) * error * error
             slope = error
         else:
-            loss += weight[b] * (abs(error) - _FLOAT(0.5))
+            loss += weight * (abs(error) - _FLOAT(0.5))
             slope = np.sign(error)
-        q_gradient[here, action[b]] += slope_scale * weight[b] * slope
+        q_gradient[here] += slope_scale * weight * slope
     return loss * share
 
 
-@_compiled
-def _average_over_owners(mask: Array, td_error: Array) -> None:
+@_inlined
+def _argmax(x: Pointer, start: int, count: int) -> int:
+    """Return the index of the largest of `count` numbers from `start` on, the lowest on a tie."""
+    best, largest = 0, x[start]
+    for a in range(1, count):
+        value = x[start + a]
+        best, largest = (a, value) if value > largest else (best, largest)
+    return best
+
+
+@_inlined
+def _average_over_owners(mask: Pointer, heads: int, size: int, td_error: Pointer) -> None:
     """Divide each transition's sum of errors by the number of heads that own it."""
-    for b in range(mask.shape[0]):
+    for b in range(size):
         owners = 0
-        for k in range(mask.shape[1]):
-            owners += mask[b, k]
-        td_error[b] /= max(owners, 1)
+        for k in range(heads):
+            owners += mask[b * heads + k]
+        td_error[b] /= _FLOAT(max(owners, 1))
 
 
-@_compiled
-def _learn(
-    online: Weights,
-    adam: AdamState,
-    step: AdamStep,
-    k: int,
-    place: Array,
-    layer1: Array,
-    layer2: Array,
-    q_gradient: Array,
-) -> bool:
+@_inlined
+def _learn(networks: Networks, k: int, scratch: Scratch, learned: int) -> bool:
     """Backpropagate through network k and let Adam move its parameters, unless a gradient is not finite."""
-    gradient2 = np.dot(q_gradient, online.output[k].T)
-    _stop_where_inactive(gradient2, layer2)
-    gradient1 = np.dot(gradient2, online.hidden[k].T)
-    _stop_where_inactive(gradient1, layer1)
-    output_gradient = np.dot(layer2.T, q_gradient)
-    hidden_gradient = np.dot(layer1.T, gradient2)
-    if not (_all_finite(gradient1) and _all_finite(hidden_gradient) and _all_finite(output_gradient)):
+    shape, gradients = networks.shape, scratch.gradients
+    width1, width2, width3 = shape.padded1, shape.padded2, shape.padded_actions
+    hidden_size, output_size = shape.units1 * width2, shape.actions * width2
+    _clear(gradients.output, output_size)
+    _clear(gradients.output_bias, width3)
+    _clear(gradients.hidden, hidden_size)
+    _backward_output(networks, k, scratch, learned)
+    _backward_hidden(networks, k, scratch, learned)
+    _sum_rows(scratch.gradient2, learned, width2, gradients.hidden_bias)
+    _sum_rows(scratch.gradient1, learned, width1, gradients.table_bias)
+    finite = _all_finite(scratch.gradient1, learned * width1) and _all_finite(gradients.hidden, hidden_size)
+    finite = finite and _all_finite(gradients.output, output_size) and _all_finite(gradients.table_bias, width1)
+    if not (finite and _all_finite(gradients.hidden_bias, width2)):
         return False
-    m, v = adam.first_moment, adam.second_moment
-    _adam(online.output[k].ravel(), m.output[k].ravel(), v.output[k].ravel(), output_gradient.ravel(), step)
-    _adam(online.hidden[k].ravel(), m.hidden[k].ravel(), v.hidden[k].ravel(), hidden_gradient.ravel(), step)
-    _adam(online.output_bias[k], m.output_bias[k], v.output_bias[k], _column_sums(q_gradient), step)
-    _adam(online.hidden_bias[k], m.hidden_bias[k], v.hidden_bias[k], _column_sums(gradient2), step)
-    _adam(online.table_bias[k], m.table_bias[k], v.table_bias[k], _column_sums(gradient1), step)
-    table, first_moment, second_moment, moving = online.table[k], m.table[k], v.table[k], adam.moving[k]
-    for row in range(table.shape[0]):
-        u = place[row]
-        if 0 <= u < gradient1.shape[0]:
-            _adam(table[row], first_moment[row], second_moment[row], gradient1[u], step)
-            moving[row] = True
-        elif moving[row]:
-            _adam_without_gradient(table[row], first_moment[row], second_moment[row], step)
+    networks.steps[k] += 1
+    online, first, second = networks.online, networks.first_moment, networks.second_moment
+    step = min(networks.steps[k], LAST_CORRECTION)
+    size, scale = networks.step_sizes[step], networks.root_scales[step]
+    _adam(online.output, first.output, second.output, k * output_size, gradients.output, 0, output_size, size, scale)
+    _adam(online.hidden, first.hidden, second.hidden, k * hidden_size, gradients.hidden, 0, hidden_size, size, scale)
+    _adam(
+        online.output_bias,
+        first.output_bias,
+        second.output_bias,
+        k * width3,
+        gradients.output_bias,
+        0,
+        width3,
+        size,
+        scale,
+    )
+    _adam(
+        online.hidden_bias,
+        first.hidden_bias,
+        second.hidden_bias,
+        k * width2,
+        gradients.hidden_bias,
+        0,
+        width2,
+        size,
+        scale,
+    )
+    _adam(
+        online.table_bias, first.table_bias, second.table_bias, k * width1, gradients.table_bias, 0, width1, size, scale
+    )
+    for u in range(learned):
+        row, from_ = k * shape.values + scratch.rows[u], u * width1
+        _adam(
+            online.table, first.table, second.table, row * width1, scratch.gradient1, from_, shape.units1, size, scale
+        )
+        networks.row_steps[row] = networks.steps[k]
     return True
 
 
-@_compiled
-def _all_finite(x: Array) -> bool:
-    """Return whether no number is infinite or NaN; those have all bits of the exponent set, which is fast to test."""
-    bits = x.view(np.int32).ravel()
-    found = np.int32(0)
-    for j in range(bits.shape[0]):
-        found |= np.int32((bits[j] & _EXPONENT) == _EXPONENT)
-    return bool(found == 0)
+@_inlined
+def _backward_output(networks: Networks, k: int, scratch: Scratch, learned: int) -> None:
+    """Write the gradient by the second layer, and those by the weights and biases of the output."""
+    num_actions, width = networks.shape.actions, networks.shape.padded2
+    gradients = scratch.gradients
+    for u in range(learned):
+        for a in range(num_actions):
+            gradients.output_bias[a] += scratch.q_gradient[u * num_actions + a]
+        for j in range(0, width, LANES):
+            activation, slope = load(scratch.layer2, u * width + j), filled(_ZERO)
+            for a in range(num_actions):
+                factor, here = filled(scratch.q_gradient[u * num_actions + a]), a * width + j
+                slope = fma(factor, load(networks.online.output, k * num_actions * width + here), slope)
+                store(gradients.output, here, fma(factor, activation, load(gradients.output, here)))
+            store(scratch.gradient2, u * width + j, where_nonzero(activation, slope))
 
 
-@_compiled
-def _stop_where_inactive(gradient: Array, activation: Array) -> None:
-    """Set the gradient to zero where a ReLU was not active."""
-    for u in range(gradient.shape[0]):
-        for j in range(gradient.shape[1]):
-            gradient[u, j] = gradient[u, j] if activation[u, j] > 0 else _FLOAT(0)
+@_inlined
+def _backward_hidden(networks: Networks, k: int, scratch: Scratch, learned: int) -> None:
+    """Write the gradient by the first layer, and add up the one by the hidden weights, both of active units only."""
+    width1, width2 = networks.shape.padded1, networks.shape.padded2
+    hidden, slopes, sums = networks.online.hidden, scratch.gradient1, scratch.gradients.hidden
+    blocks = width1 // BLOCK
+    _clear(slopes, learned * width1)
+    for u in range(learned):
+        for j in range(0, width2, BLOCK):
+            x, at = scratch.gradient2, u * width2 + j
+            x0, x1, x2, x3 = load(x, at), load(x, at + 8), load(x, at + 16), load(x, at + 24)
+            x4, x5, x6, x7 = load(x, at + 32), load(x, at + 40), load(x, at + 48), load(x, at + 56)
+            for block in range(blocks):
+                left, first = np.uint64(scratch.active[u * blocks + block]), block * BLOCK
+                while left != _NO_BITS:
+                    i = first + lowest_bit(left)
+                    left &= left - _ONE
+                    row, to, here = (k * networks.shape.units1 + i) * width2 + j, i * width2 + j, u * width1 + i
+                    slope = x0 * load(hidden, row)
+                    slope = fma(x1, load(hidden, row + 8), slope)
+                    slope = fma(x2, load(hidden, row + 16), slope)
+                    slope = fma(x3, load(hidden, row + 24), slope)
+                    slope = fma(x4, load(hidden, row + 32), slope)
+                    slope = fma(x5, load(hidden, row + 40), slope)
+                    slope = fma(x6, load(hidden, row + 48), slope)
+                    slope = fma(x7, load(hidden, row + 56), slope)
+                    slopes[here] += total(slope)
+                    factor = filled(scratch.layer1[here])
+                    store(sums, to, fma(factor, x0, load(sums, to)))
+                    store(sums, to + 8, fma(factor, x1, load(sums, to + 8)))
+                    store(sums, to + 16, fma(factor, x2, load(sums, to + 16)))
+                    store(sums, to + 24, fma(factor, x3, load(sums, to + 24)))
+                    store(sums, to + 32, fma(factor, x4, load(sums, to + 32)))
+                    store(sums, to + 40, fma(factor, x5, load(sums, to + 40)))
+                    store(sums, to + 48, fma(factor, x6, load(sums, to + 48)))
+                    store(sums, to + 56, fma(factor, x7, load(sums, to + 56)))
 
 
-@_compiled
-def _column_sums(x: Array) -> Array:
-    total = np.zeros(x.shape[1], _FLOAT)
-    for u in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            total[j] += x[u, j]
-    return total
+@_inlined
+def _clear(x: Pointer, count: int) -> None:
+    """Set `count` numbers to zero."""
+    for at in range(0, count, LANES):
+        store(x, at, filled(_ZERO))
 
 
-@_compiled
-def _adam(parameter: Array, first_moment: Array, second_moment: Array, gradient: Array, step: AdamStep) -> None:
-    """Take one step of Adam."""
-    for j in range(parameter.shape[0]):
-        slope = gradient[j]
-        first = _KEEP1 * first_moment[j] + _TAKE1 * slope
-        second = _KEEP2 * second_moment[j] + _TAKE2 * slope * slope
-        first_moment[j] = first
-        second_moment[j] = second
-        parameter[j] -= step.step_size * first / (np.sqrt(second) * step.root_scale + _EPSILON)
+@_inlined
+def _sum_rows(x: Pointer, count: int, width: int, sums: Pointer) -> None:
+    """Write the sum of the first `count` rows."""
+    for j in range(0, width, LANES):
+        sum_ = filled(_ZERO)
+        for u in range(count):
+            sum_ = sum_ + load(x, u * width + j)
+        store(sums, j, sum_)
 
 
-@_compiled
-def _adam_without_gradient(parameter: Array, first_moment: Array, second_moment: Array, step: AdamStep) -> None:
-    """Take one step of Adam where the gradient is 0."""
-    for j in range(parameter.shape[0]):
-        first = _KEEP1 * first_moment[j]
-        second = _KEEP2 * second_moment[j]
-        first_moment[j] = first
-        second_moment[j] = second
-        parameter[j] -= step.step_size * first / (np.sqrt(second) * step.root_scale + _EPSILON)
+@_inlined
+def _all_finite(x: Pointer, count: int) -> bool:
+    """Return whether none of `count` numbers is infinite or NaN; 0 times such a number is NaN."""
+    zero = filled(_ZERO)
+    zeros = zero
+    for at in range(0, count, LANES):
+        zeros = fma(load(x, at), zero, zeros)
+    return bool(differences(zeros, zero) == _NO_BITS)
+
+
+@_inlined
+def _adam(
+    parameter: Pointer,
+    first_moment: Pointer,
+    second_moment: Pointer,
+    start: int,
+    gradient: Pointer,
+    gradient_start: int,
+    width: int,
+    step_size: np.float32,
+    root_scale: np.float32,
+) -> None:
+    """Take a step of Adam with `width` numbers from `start` on."""
+    size, scale, epsilon = filled(step_size), filled(root_scale), filled(_EPSILON)
+    keep1, take1, keep2, take2 = filled(_KEEP1), filled(_TAKE1), filled(_KEEP2), filled(_TAKE2)
+    for j in range(0, width, LANES):
+        at, slope = start + j, load(gradient, gradient_start + j)
+        first = fma(load(first_moment, at), keep1, slope * take1)
+        second = fma(load(second_moment, at), keep2, slope * take2 * slope)
+        store(first_moment, at, first)
+        store(second_moment, at, second)
+        store(parameter, at, load(parameter, at) - first * size / fma(root(second), scale, epsilon))

@@ -3,39 +3,38 @@
 `--engine fused` selects it.
 """
 
-import copy
-
 import numpy as np
 import torch
 
 from bootdqn.agent import compiled_kernel as kernel
-from bootdqn.agent.compiled_kernel import Weights
 from bootdqn.agent.ensemble import Ensemble
+from bootdqn.agent.kernel_memory import Shape, Weights, addresses, make_networks, make_scratch, padded
 from bootdqn.agent.layers import FanOutTable
 from bootdqn.agent.learner import UpdateResult, check_finite
 from bootdqn.common.specs import Array, Batch
 from bootdqn.config.agent import LearnerConfig
 
-PRIOR_BATCH_SIZE = 4096
-
 
 class CompiledLearner:
-    """A learner that changes the parameters of a PyTorch ensemble in place, by `compiled_kernel.update`."""
+    """A learner that changes the parameters of a PyTorch ensemble in place, by `compiled_kernel.update`.
+
+    The ensemble's parameters become views of the kernel's arrays.
+    """
 
     def __init__(self, config: LearnerConfig, ensemble: Ensemble) -> None:
         self._config = config
-        self.online = ensemble
-        target = copy.deepcopy(ensemble)
-        target.prior = None
-        self._weights = _weights(ensemble)
-        self._target = _weights(target)
-        self._adam = kernel.make_adam(self._weights)
+        self._online = ensemble
+        self._shape = _shape_of(ensemble)
+        self._networks = make_networks(self._shape, config.learning_rate)
+        self._at = addresses(self._networks)
+        online = _views(self._networks.online, ensemble)
+        for view, twin, parameter in zip(
+            online, _views(self._networks.target, ensemble), ensemble.learned().values(), strict=True
+        ):
+            view[:] = twin[:] = parameter.detach().numpy()
+            parameter.data = torch.from_numpy(view)
         self._steps = 0
-        self._num_heads, num_values, _ = self._weights.table.shape
-        self._num_actions = self._weights.output.shape[-1]
-        self._target_known = np.zeros((self._num_heads, num_values), np.bool_)
-        self._target_q = np.zeros((self._num_heads, num_values, self._num_actions), np.float32)
-        self._prior_q = np.zeros_like(self._target_q)
+        self._set_scratch(1)
         self._compute_prior_q()
 
     @staticmethod
@@ -43,50 +42,51 @@ class CompiledLearner:
         """Return whether the kernel supports this architecture."""
         return len(ensemble.heads) == 3 and isinstance(ensemble.heads[0], FanOutTable)
 
+    @property
+    def online(self) -> Ensemble:
+        """The networks that learn, with every row of their tables up to date."""
+        kernel.settle(self._at)
+        return self._online
+
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E,)."""
-        q = np.empty((len(observation), self._num_heads, self._num_actions), np.float32)
-        kernel.q_values(self._weights, self._prior_q, observation, q)
+        if len(observation) > 2 * self._scratch_size:
+            self._set_scratch(len(observation))
+        q = np.empty((len(observation), self._shape.heads, self._shape.actions), np.float32)
+        kernel.q_values(self._at, self._scratch_at, observation, q)
         return q
 
     def update(self, batch: Batch) -> UpdateResult:
         """Take one gradient step on the mean over heads of the masked losses."""
         self._steps += 1
-        head_loss = np.empty(self._num_heads, np.float32)
+        if len(batch.action) > self._scratch_size:
+            self._set_scratch(len(batch.action))
+        head_loss = np.empty(self._shape.heads, np.float32)
         td_error = np.empty(len(batch.action), np.float32)
-        status = kernel.update(
-            self._weights,
-            self._target,
-            self._prior_q,
-            self._adam,
-            kernel.adam_step(self._config.learning_rate, self._steps),
-            self._target_q,
-            self._target_known,
-            batch,
-            self._config.double_q,
-            self._config.loss == "huber",
-            head_loss,
-            td_error,
-        )
-        check_finite("loss" if status == kernel.INFINITE_LOSS else "gradient", head_loss)
+        double_q, huber = self._config.double_q, self._config.loss == "huber"
+        status = kernel.update(self._at, self._scratch_at, batch, double_q, huber, head_loss, td_error)
+        if status != kernel.DONE:
+            check_finite("loss" if status == kernel.INFINITE_LOSS else "gradient", head_loss)
         return UpdateResult(head_loss, td_error)
 
     def update_target(self) -> None:
-        """Move the target networks towards the online ones, and forget their known Q-values."""
-        rate = np.float32(self._config.target_rate)
-        for target, online in zip(self._target, self._weights, strict=True):
-            target[:] = online if rate == 1 else target + rate * (online - target)
-        self._target_known[:] = False
+        """Move the target networks towards the online ones."""
+        rate, networks = np.float32(self._config.target_rate), self._networks
+        if rate == 1:
+            networks.copy_steps[:] = networks.steps  # a row of the table is copied when it is next read
+            for target, online in zip(networks.target[1:], networks.online[1:], strict=True):
+                target[:] = online
+        else:
+            kernel.settle(self._at)
+            for target, online in zip(networks.target, networks.online, strict=True):
+                target[:] = target + rate * (online - target)
+        networks.copies[0] += 1
 
     def get_state(self) -> dict[str, Array]:
-        """Return all parameters, Adam's two moments and step count, and the target Q-values known so far.
-
-        The last could be computed again, but not to the last bit: the rounding of a product depends on its shape.
-        """
+        """Return all parameters, and Adam's two moments and step count."""
+        kernel.settle(self._at)
         state = self._named_arrays() | self._prior_arrays()
         state["adam_steps"] = np.asarray(self._steps, np.int64)
-        state["target_q"] = self._target_q
-        state["target_known"] = self._target_known
         return state
 
     def set_state(self, state: dict[str, Array]) -> None:
@@ -97,37 +97,54 @@ class CompiledLearner:
             array[:] = state[name]
         self._compute_prior_q()
         self._steps = int(state["adam_steps"])
-        self._target_q[:] = state.get("target_q", 0)
-        self._target_known[:] = state.get("target_known", False)
-        first, second = self._adam.first_moment.table, self._adam.second_moment.table
-        self._adam.moving[:] = (first != 0).any(axis=-1) | (second != 0).any(axis=-1)
+        networks = self._networks
+        networks.steps[:], networks.row_steps[:], networks.copy_steps[:] = self._steps, self._steps, -1
+        networks.copies[0] += 1  # no target Q-value is known
 
     def _named_arrays(self) -> dict[str, Array]:
-        names = list(self.online.learned())
+        names, networks = list(self._online.learned()), self._networks
         parts = {
-            "online": self._weights,
-            "target": self._target,
-            "first_moment": self._adam.first_moment,
-            "second_moment": self._adam.second_moment,
+            "online": networks.online,
+            "target": networks.target,
+            "first_moment": networks.first_moment,
+            "second_moment": networks.second_moment,
         }
         return {
             f"{part}.{name}": array
             for part, weights in parts.items()
-            for name, array in zip(names, weights, strict=True)
+            for name, array in zip(names, _views(weights, self._online), strict=True)
         }
 
     def _prior_arrays(self) -> dict[str, Array]:
-        prior = {} if self.online.prior is None else self.online.prior.state_dict(prefix="online.prior.")
+        prior = {} if self._online.prior is None else self._online.prior.state_dict(prefix="online.prior.")
         return {name: value.numpy() for name, value in prior.items()}
+
+    def _set_scratch(self, batch_size: int) -> None:
+        """Allocate the memory that the kernel needs for a batch."""
+        self._scratch_size = batch_size
+        self._scratch = make_scratch(self._shape, batch_size)
+        self._scratch_at = addresses(self._scratch)
 
     def _compute_prior_q(self) -> None:
         """Compute the prior's Q-values of every observation: they never change."""
-        if self.online.prior is not None:
-            for start in range(0, self._prior_q.shape[1], PRIOR_BATCH_SIZE):
-                rows = torch.arange(start, min(start + PRIOR_BATCH_SIZE, self._prior_q.shape[1]))
-                self._prior_q[:, rows] = self.online.prior(rows).transpose(0, 1).numpy()
+        prior = self._online.prior
+        if prior is not None:
+            values = CompiledLearner(self._config, prior.ensemble).q_values(np.arange(self._shape.values))
+            self._networks.prior_q[:] = np.float32(prior.scale) * values.swapaxes(0, 1)
 
 
-def _weights(ensemble: Ensemble) -> Weights:
-    """Return the learned parameters of `ensemble` as NumPy arrays that share its memory."""
-    return Weights(*(parameter.detach().numpy() for parameter in ensemble.learned().values()))
+def _layers(ensemble: Ensemble) -> list[torch.nn.Parameter]:
+    return [parameter for layer in ensemble.heads for parameter in (layer.weight, layer.bias)]  # type: ignore[misc]
+
+
+def _shape_of(ensemble: Ensemble) -> Shape:
+    table, _, hidden, _, output, _ = (parameter.shape for parameter in _layers(ensemble))
+    widths = (*hidden[1:], output[-1])
+    return Shape(*table[:2], *widths, *map(padded, widths))
+
+
+def _views(weights: Weights, ensemble: Ensemble) -> list[Array]:
+    """Return views of the kernel's arrays in the shapes of the ensemble's learned parameters."""
+    unpadded = weights._replace(output=weights.output.swapaxes(1, 2))
+    shapes = [parameter.shape for parameter in _layers(ensemble)]
+    return [array[tuple(map(slice, shape))] for array, shape in zip(unpadded, shapes, strict=True)]

@@ -53,11 +53,11 @@ class Prior(nn.Module):
     def __init__(self, ensemble: Ensemble, scale: float) -> None:
         super().__init__()
         self.ensemble = ensemble.requires_grad_(False)
-        self._scale = scale
+        self.scale = scale
 
     def forward(self, observation: Tensor) -> Tensor:
         """Map (B, ...) to (B, K, A)."""
-        q: Tensor = self._scale * self.ensemble(observation)
+        q: Tensor = self.scale * self.ensemble(observation)
         return q
 
 

@@ -101,7 +101,7 @@ class Provenance:
         before = machine.get("arithmetic") if isinstance(machine, dict) else None
         if not isinstance(before, dict):
             return []
-        used = [name for name in sorted({*before, *now}) if not compiled or name in ("blas", "numpy")]
+        used = [name for name in sorted({*before, *now}) if not compiled or name == "numpy"]
         if all(before.get(name) == now.get(name) for name in used):
             return []
         then, here = _listed(before, used), _listed(now, used)

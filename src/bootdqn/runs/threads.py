@@ -37,7 +37,6 @@ def pinned_threads(threads: int) -> Iterator[None]:
 
     Adam's moments of a weight without gradient decay into such numbers, on which many processors are slow.
     """
-    import scipy.linalg.cython_blas  # noqa: F401 - loads the BLAS that the compiled kernel calls, so that it is limited
     import torch
     from threadpoolctl import threadpool_limits
 

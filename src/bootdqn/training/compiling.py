@@ -55,5 +55,7 @@ def _train_a_little(compiled: bool, replay: ReplaySampling, *, several_steps: bo
         ),
         replay=ReplayConfig(replay_capacity=8, replay=replay),
     )
-    for _ in itertools.islice(train(config, make_components(config)), 8):
+    components = make_components(config)
+    for _ in itertools.islice(train(config, components), 8):
         pass
+    components.learner.get_state()
