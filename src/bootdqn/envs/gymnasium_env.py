@@ -15,6 +15,8 @@ from bootdqn.common.errors import RenderModeError, UsageError
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.text import did_you_mean
 from bootdqn.config.envs import GymConfig
+from bootdqn.envs.installed import how_to_get, register_installed
+from bootdqn.envs.minatar import MinAtarGame
 
 
 class EpisodeNotReproducedError(Exception):
@@ -95,8 +97,8 @@ class SeededEpisodes(gymnasium.Wrapper[Any, int, Any, int]):
         self._digest.update(np.array(outcome, np.float64).tobytes())
 
 
-def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> SeededEpisodes:
-    """Return the environment `config.env_id` of Gymnasium's registry.
+def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> SeededEpisodes | MinAtarGame:
+    """Return the environment `config.env_id` of Gymnasium's registry, or of an installed package.
 
     Of a dictionary of observations with an `image`, such as MiniGrid's, only the image is used.
 
@@ -108,13 +110,14 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
+            register_installed(config.env_id)
             environment = gymnasium.make(config.env_id, **options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
         message = str(error).partition(" Did you mean")[0].rstrip(".")  # ours includes the version
         hint = did_you_mean(config.env_id, gymnasium.registry) or ";"
-        own = "--import MODULE imports a module that registers one"
+        own = how_to_get(config.env_id) or "--import MODULE imports a module that registers one"
         raise UsageError(f"--env-id {config.env_id}: {message}{hint} {own}") from error
     except TypeError as error:
         if "'render_mode'" in str(error):
@@ -127,6 +130,8 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
     observations = environment.observation_space
     if isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
         environment = TransformObservation(environment, lambda seen: seen["image"], observations["image"])
+    if config.env_id.startswith("MinAtar/"):
+        return MinAtarGame(environment.unwrapped)  # no seed replays its episodes: the last action outlives a reset
     return SeededEpisodes(environment)
 
 
