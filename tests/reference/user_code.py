@@ -42,11 +42,11 @@ HELD_ELSEWHERE = f"""
         def scores(self, q, head):
             global calls
             calls += 1
-            while calls > 250 and os.getpid() != {os.getpid()} and not Path(__file__).with_name("released").exists():
+            while calls > 60 and os.getpid() != {os.getpid()} and not Path(__file__).with_name("released").exists():
                 time.sleep(0.05)
             return bootdqn.of_head(q, head)
 """
-"""Greedy, but no process except this one, where the tests run, gets past its 250th action until a file says so."""
+"""Greedy, but no process except this one, where the tests run, gets past its 60th action until a file says so."""
 ENVIRONMENT = """
     import gymnasium
     from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv

@@ -22,7 +22,7 @@ from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
 from reference.planned import planned
-from reference.user_code import FULL_DISK_ELSEWHERE
+from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE
 
 
 def test_the_race_has_every_cell_with_the_seed_outermost():
@@ -105,18 +105,24 @@ def test_a_sweep_whose_new_worker_is_not_reached_either_reports_it(tmp_path, mon
     assert multiprocessing.active_children() == []
 
 
-def test_a_run_whose_worker_dies_resumes_in_another_and_ends_as_it_would_have(tmp_path):
-    one = planned("one", size=8, max_episodes=200, stop_when_solved=False)
+def test_a_run_whose_worker_dies_resumes_in_another_and_ends_as_it_would_have(tmp_path, user_code):
+    user_code.write("held", HELD_ELSEWHERE)
+    user_code.load_strategy("held.Held")
+    one = planned("one", size=4, max_episodes=100, stop_when_solved=False, strategy="held")
     run(one.config, tmp_path / "alone")
-    events = []
+    events, checkpoints = [], tmp_path / "one/checkpoints"
 
     def kill_once(event):
         events.append(event)
-        if isinstance(event, Progressed) and not any(isinstance(seen, Ended) for seen in events):
+        if len(events) == 1:
+            assert isinstance(event, Started)
+            while not (checkpoints / "step-000000000050").exists():
+                time.sleep(0.05)
             for worker in multiprocessing.active_children():
                 worker.kill()
+            (tmp_path / "released").touch()
 
-    saving = SavingConfig(checkpoint_every_steps=100)
+    saving = SavingConfig(checkpoint_every_steps=50)
     (end,) = run_locally([one], tmp_path, workers=1, on_event=kill_once, retries=1, saving=saving).ended
     assert [event.retrying for event in events if isinstance(event, Ended)] == [True, False]
     assert end.summary["state_sha256"] == RunDirectory(tmp_path / "alone").read_summary()["state_sha256"]

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import SavingConfig, from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import holder_of
@@ -29,10 +30,10 @@ pytestmark = [
 ]
 PATIENCE = 240
 """Timeout in seconds for what takes a few on an idle machine."""
-OFTEN = SavingConfig(checkpoint_every_steps=200)
+OFTEN = SavingConfig(checkpoint_every_steps=50)
 QUICK = {"environment": "deep-sea", "size": 4, "max_episodes": 30, "stop_when_solved": False, "strategy": "greedy"}
-HELD = QUICK | {"max_episodes": 400, "strategy": "held"}
-"""1600 steps, of which no process can make more than 250 before the run is released."""
+HELD = QUICK | {"max_episodes": 100, "strategy": "held"}
+"""400 steps, of which no process can make more than 60 before the run is released."""
 
 
 @pytest.fixture(scope="module")
@@ -74,18 +75,17 @@ class HeldRuns:
         wait_for(lambda: all(has_new_checkpoint(directory) for directory in self.directories))
 
     def command(self, cluster):
-        """Return the command that makes the same runs."""
+        """Return the arguments of the command that trains the same runs."""
         settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in HELD.items())
         (self.directory / "held.toml").write_text(f"[base]\n{settings}\n[axes]\nseed = [0, 1]\n")
-        sweep = [sys.executable, "-m", "bootdqn", "sweep", "held.toml", "--strategy-from", "held.Held"]
-        return [*sweep, "--out", "out", "--ray", cluster.address, "--checkpoint-every-steps", "200"]
+        sweep = ["sweep", "held.toml", "--strategy-from", "held.Held", "--out", "out", "--ray", cluster.address]
+        return [*sweep, "--checkpoint-every-steps", "50"]
 
-    def resume(self, cluster):
+    def resume(self, cluster, capsys):
         """Release the runs, and let the same command finish them."""
         self.release()
-        driver = start(self.command(cluster))
-        output, errors = driver.communicate(timeout=PATIENCE)
-        assert (driver.returncode, errors) == (0, ""), output
+        code, (output, errors) = run_command_line(self.command(cluster)), capsys.readouterr()
+        assert (code, errors) == (0, ""), output
         assert "2 of 2 runs finished" in output
         assert all(json.loads(directory.provenance.read_text()).get("resumed") for directory in self.directories)
         self.assert_as_alone()
@@ -110,10 +110,6 @@ def wait_for(condition):
 
 def has_new_checkpoint(directory):
     return any(path.name > "step-000000000000" for path in directory.checkpoints.glob("step-*"))
-
-
-def start(command):
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_killed_worker_and_a_node_that_flaps_three_times_cost_nothing_but_time(cluster, held):
@@ -142,28 +138,29 @@ def test_a_killed_worker_and_a_node_that_flaps_three_times_cost_nothing_but_time
     held.assert_as_alone()
 
 
-def test_a_sweep_starts_while_a_node_has_just_died_and_one_joins_and_its_driver_may_be_killed(cluster, held):
+def test_a_sweep_starts_while_a_node_has_just_died_and_one_joins_and_its_driver_may_be_killed(cluster, held, capsys):
     cluster.kill_node()
-    driver = start(held.command(cluster))
+    command = [sys.executable, "-m", "bootdqn", *held.command(cluster)]
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     cluster.add_node()
     held.wait_for_checkpoints()
     driver.kill()
-    driver.communicate()
-    held.resume(cluster)
+    driver.wait()
+    held.resume(cluster, capsys)
     assert {path.name for path in held.out.iterdir()} == {"seed-0", "seed-1"}
 
 
-def test_a_cluster_that_is_lost_ends_the_sweep_in_a_line_and_the_same_command_resumes(cluster, held):
-    driver = start(held.command(cluster))
-    held.wait_for_checkpoints()
-    cluster.restart()
-    _, errors = driver.communicate(timeout=PATIENCE)
-    assert errors == (
+def test_a_cluster_that_is_lost_ends_the_sweep_in_a_line_and_the_same_command_resumes(cluster, held, capsys):
+    with ThreadPoolExecutor(1) as thread:
+        sweep = thread.submit(run_command_line, held.command(cluster))
+        held.wait_for_checkpoints()
+        cluster.restart()
+        assert sweep.result(PATIENCE) == 1
+    assert capsys.readouterr().err == (
         f"bootdqn: lost the Ray cluster (--ray {cluster.address}); start it again and repeat the same command: the "
         "runs resume from their checkpoints\n"
     )
-    assert driver.returncode == 1
-    held.resume(cluster)
+    held.resume(cluster, capsys)
 
 
 def test_a_node_where_the_output_directory_is_read_only_is_skipped_until_it_is_not(cluster, held):
@@ -192,20 +189,18 @@ def test_a_node_where_the_output_directory_is_read_only_is_skipped_until_it_is_n
     held.assert_as_alone()
 
 
-def test_an_output_directory_that_no_node_sees_is_a_usage_error(cluster, held):
+def test_an_output_directory_that_no_node_sees_is_a_usage_error(cluster, held, capsys):
     """The driver has another file system there than the nodes."""
     held.out.mkdir()
     with ThreadPoolExecutor(1) as thread:
         if not thread.submit(unshare_mounts).result():
             pytest.skip("this system does not let the tests have mounts of their own")
-        command = ["sh", "-c", 'mount -t tmpfs tmpfs out && exec "$@"', "sh", *held.command(cluster)]
-        driver = thread.submit(start, command).result()
-    _, errors = driver.communicate(timeout=PATIENCE)
-    assert errors == (
+        thread.submit(subprocess.run, ["mount", "-t", "tmpfs", "tmpfs", held.out], check=True).result()
+        assert thread.submit(run_command_line, held.command(cluster)).result(PATIENCE) == 2
+    assert capsys.readouterr().err == (
         f"bootdqn: no node can train the runs: node {platform.node()}: it does not see {held.out}; choose an --out "
         "that all nodes share\n"
     )
-    assert driver.returncode == 2
     assert list(held.out.iterdir()) == []
 
 
