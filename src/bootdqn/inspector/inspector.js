@@ -70,7 +70,7 @@ function show(i) {
   byId("where").textContent = `step ${state.step} of ${steps.length - 1}`;
   cursor.setAttribute("x1", at(state.step)); cursor.setAttribute("x2", at(state.step));
   document.body.dataset.step = state.step;
-  history.replaceState(null, "", `#${state.step}`);
+  if (location.protocol !== "about:") history.replaceState(null, "", `#${state.step}`); // a frame of a notebook has no address
 }
 
 function showAddressed() {
