@@ -8,7 +8,7 @@ comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test torture check format bench reproduction release-check clean
+.PHONY: help install demo test torture check format docs notebooks bench reproduction release-check clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -39,6 +39,15 @@ check: $(STAMP)  ## formatting, lint, types and the direction of imports
 format: $(STAMP)  ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs:  ## build the documentation site, build/docs/index.html; a broken link is an error (installs the docs extra)
+	$(MAKE) install EXTRAS=$(EXTRAS),docs
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/docs
+	@echo "open build/docs/index.html"
+
+notebooks:  ## execute the notebooks again and keep their outputs (installs the docs extra)
+	$(MAKE) install EXTRAS=$(EXTRAS),docs
+	$(BIN)/jupyter execute --inplace --NotebookClient.record_timing=False examples/notebooks/*.ipynb
 
 bench:  ## measure speed beside its peers, one table at the end (under ten minutes; installs the bench extra)
 	$(MAKE) install EXTRAS=dev,bench
