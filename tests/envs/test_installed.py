@@ -85,6 +85,14 @@ def test_minatar_is_found_and_is_the_game_that_resumes_exactly():
     assert spec_of(game).num_actions == 4
 
 
+@pytest.mark.usefixtures("registry")
+def test_a_misspelt_environment_of_an_installed_package_is_named_with_the_closest_one():
+    pytest.importorskip("minatar")
+    with pytest.raises(UsageError, match=r"did you mean 'MinAtar/Breakout-v1'\? --import MODULE") as error:
+        make_environment(GymConfig(env_id="MinAtar/Breakot-v1"))
+    assert "pip" not in str(error.value)
+
+
 def test_minigrid_is_found(registry, monkeypatch):
     pytest.importorskip("minigrid")
     for env_id in [name for name in registry if name.startswith(("MiniGrid-", "BabyAI-"))]:

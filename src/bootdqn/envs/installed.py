@@ -50,8 +50,11 @@ def register_installed(env_id: str) -> None:
 
 
 def how_to_get(env_id: str) -> str | None:
-    """Return the command that installs the package of an environment; None where the package is not known."""
-    return next((command for start, command in _COMMANDS.items() if env_id.startswith(start)), None)
+    """Return the command that installs the package of an environment; None where it is not known, or is installed."""
+    start = next((start for start in _COMMANDS if env_id.startswith(start)), None)
+    if start is None or any(name.startswith(start) for name in gymnasium.registry):
+        return None
+    return _COMMANDS[start]
 
 
 def _load(entry: EntryPoint) -> Exception | None:
