@@ -152,3 +152,14 @@ def test_a_task_with_the_same_reward_at_every_step_has_none_to_filter(deep_sea, 
     assert 'title="every reward is 1"' in dom
     assert "reward-rule" not in dom.split("<script")[0]
     assert "data-reward=" not in dom.split("<script")[0]
+
+
+def test_the_page_works_in_the_frame_of_a_notebook(deep_sea, tmp_path):
+    """A frame without an origin can neither keep an address nor reach its parent; it posts what it shows."""
+    page = bootdqn.inspect(deep_sea, out=tmp_path / "page.html", progress=False)
+    report = "<script>parent.postMessage(document.body.dataset.step + ' of ' + steps.length, '*')</script></body>"
+    (tmp_path / "page.html").write_text((tmp_path / "page.html").read_text().replace("</body>", report))
+    listen = "<script>onmessage = (event) => { document.body.dataset.told = event.data; };</script>"
+    (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><body>{listen}{page._repr_html_()}</body>")
+    dom = opened(tmp_path / "notebook.html", tmp_path / "profile", "--virtual-time-budget=3000")
+    assert re.search(r'<body data-told="\d+ of 6">', dom)
