@@ -19,10 +19,11 @@ CARDS = [(agent, *row) for agent in AGENTS for row in ROW.findall((agent / "READ
 
 @pytest.mark.parametrize(("agent", "weights", "score"), CARDS, ids=lambda value: getattr(value, "name", value))
 def test_an_agent_scores_what_its_card_says(agent, weights, score, tmp_path):
-    """Episodes of CartPole near a tie of the vote may differ by some steps on another kind of processor."""
+    """On another kind of processor a near tie of the vote may end otherwise: one episode of those played may differ."""
     before = {path: path.stat().st_mtime_ns for path in agent.rglob("*")}
     found = bootdqn.evaluate(agent, weights=weights or None, json=tmp_path / "result.json", progress=False)
-    assert np.mean(found.returns) == pytest.approx(float(score), rel=0.05, abs=5e-4)
+    one_episode = np.abs(found.returns).max() / len(found.returns)
+    assert np.mean(found.returns) == pytest.approx(float(score), abs=one_episode)
     assert json.loads((tmp_path / "result.json").read_text())["mean_return"] == np.mean(found.returns)
     assert {path: path.stat().st_mtime_ns for path in agent.rglob("*")} == before, "nothing is written beside the agent"
 
