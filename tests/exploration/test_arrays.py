@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import get_args
 
 import array_api_strict
 import jax
@@ -26,6 +27,7 @@ from bootdqn import (
     vote_diversity,
 )
 from bootdqn.exploration.arrays import namespace_of_q, one_hot
+from bootdqn.exploration.voting import VoteRule, tally
 from reference.cases import in_every
 from reference.libraries import JAX, LIBRARIES, NUMPY, STRICT, TORCH
 from reference.q_values import assert_every_state, coarse_q
@@ -307,3 +309,20 @@ def test_the_namespace_and_one_hot_are_what_the_formulas_build_on():
         xp = namespace_of_q(q)
         hot = one_hot(library.array(np.array([[2, 0]])), 3, xp)
         assert library.read(hot).tolist() == [[[False, False, True], [True, False, False]]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(20, 2), (1, 3), (7, 4, 5), (2, 3, 9, 2), (0, 3, 2)], ids=str)
+@pytest.mark.parametrize("rule", [*FORMULAS, *(lambda q, rule=rule: tally(q, rule) for rule in get_args(VoteRule))])
+def test_the_functions_for_small_arrays_are_numpys_to_the_last_bit(rule, shape, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    arrays = [(scale * rng.normal(size=shape)).astype(dtype) for scale in (1e-3, 1.0, 1e6)]
+    ruled_out, unknown = arrays[1].copy(), arrays[1].copy()
+    ruled_out[..., 0], unknown[..., 0, 1] = -np.inf, np.nan
+    with np.errstate(all="ignore"):
+        found = [rule(q) for q in (*arrays, ruled_out, unknown)]
+        monkeypatch.setattr("bootdqn.exploration.arrays._SMALL_ARRAYS", np)
+        expected = [rule(q) for q in (*arrays, ruled_out, unknown)]
+    for ours, numpys in zip(found, expected, strict=True):
+        for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (ours, numpys)), strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)

@@ -63,7 +63,7 @@ class Actor:
             raise TrainingError(f"strategy {self._config.strategy} raised {type(error).__name__}: {error}") from error
         if actions.shape != (len(q),) or actions.dtype.kind not in "iu":
             raise TrainingError(f"strategy {self._config.strategy} gave {actions}, not one action for each state")
-        if not ((actions >= 0) & (actions < q.shape[-1])).all():
+        if not all(0 <= action < q.shape[-1] for action in actions.tolist()):
             raise TrainingError(f"strategy {self._config.strategy} gave the actions {actions} of 0..{q.shape[-1] - 1}")
         return actions
 

@@ -14,6 +14,37 @@ AnyArray = Any
 """An array of any library that `array_api_compat` knows; static typing has no name for "the same kind"."""
 
 
+class SmallArrays:
+    """NumPy's functions, the ones of the formulas without their conversion of keywords, and equal to the last bit.
+
+    A run calls them at every step on the Q-values of one state, and the conversions take longer than the numbers.
+    """
+
+    argmax = staticmethod(lambda x, axis: x.argmax(axis))
+    astype = staticmethod(lambda x, dtype: x.astype(dtype))
+    max = staticmethod(lambda x, axis, keepdims=False: np.maximum.reduce(x, axis, keepdims=keepdims))
+    sum = staticmethod(lambda x, axis, keepdims=False: np.add.reduce(x, axis, keepdims=keepdims))
+    where, inf, nan = staticmethod(np.where), np.inf, np.nan
+
+    @staticmethod
+    def mean(x: AnyArray, axis: int, keepdims: bool = False) -> AnyArray:
+        """Return the mean over one axis."""
+        total: AnyArray = SmallArrays.sum(x, axis, keepdims)
+        return total / x.shape[axis]
+
+    @staticmethod
+    def clip(x: AnyArray, lowest: float, highest: float | None) -> AnyArray:
+        """Return `x` within limits."""
+        return np.maximum(x, lowest) if highest is None else np.clip(x, lowest, highest)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+_SMALL_ARRAYS = SmallArrays()
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
+
 def namespace_of_q(q: AnyArray, *, min_actions: int = 1) -> Any:
     """Return the array namespace of Q-values `q` of shape (..., K, A), after checking that they are Q-values.
 
@@ -25,8 +56,9 @@ def namespace_of_q(q: AnyArray, *, min_actions: int = 1) -> Any:
         TypeError: `q` is not an array, or not of a real floating-point type.
         ValueError: `q` has fewer than two axes, no head, or fewer than `min_actions` actions.
     """
-    xp = _namespace(q)
-    if not xp.isdtype(q.dtype, "real floating"):
+    if type(q) is np.ndarray and (q.dtype is _SINGLE or q.dtype is _DOUBLE):
+        xp: Any = _SMALL_ARRAYS
+    elif not (xp := _namespace(q)).isdtype(q.dtype, "real floating"):
         raise TypeError(f"q must hold real floating-point numbers, got dtype {q.dtype}; convert it first")
     if q.ndim < 2:
         raise ValueError(f"q must have shape (..., K heads, A actions), got shape {tuple(q.shape)}")

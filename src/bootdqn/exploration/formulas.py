@@ -19,6 +19,7 @@ import numpy as np
 from bootdqn.exploration.arrays import AnyArray, device_of, namespace_of_q, one_hot, population_variance
 
 Reduction = Literal["mean", "sum"]
+_REDUCTIONS = get_args(Reduction)
 
 
 def gain(q: AnyArray) -> AnyArray:
@@ -78,8 +79,8 @@ def evoi(q: AnyArray, reduce: Reduction = "mean") -> AnyArray:
         >>> evoi(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.5]]), reduce="sum")
         array([1., 0.])
     """
-    if reduce not in get_args(Reduction):
-        raise ValueError(f"reduce must be one of {', '.join(get_args(Reduction))}; got {reduce!r}")
+    if reduce not in _REDUCTIONS:
+        raise ValueError(f"reduce must be one of {', '.join(_REDUCTIONS)}; got {reduce!r}")
     xp = namespace_of_q(q, min_actions=2)
     return (xp.mean if reduce == "mean" else xp.sum)(gain(q), axis=-2)
 

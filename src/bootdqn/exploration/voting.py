@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from bootdqn.exploration.arrays import AnyArray, namespace_of_q, one_hot, population_variance
 
 VoteRule = Literal["plurality", "mean", "borda", "approval", "copeland", "gap"]
+_RULES = get_args(VoteRule)
 
 
 class VoteDiversity(NamedTuple):
@@ -82,8 +83,8 @@ def tally(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
 
 def check_rule(rule: str, name: str = "rule") -> None:
     """Raise a ValueError unless the setting `name`, `rule`, is one of `VoteRule`."""
-    if rule not in get_args(VoteRule):
-        raise ValueError(f"{name} must be one of {', '.join(get_args(VoteRule))}; got {rule!r}")
+    if rule not in _RULES:
+        raise ValueError(f"{name} must be one of {', '.join(_RULES)}; got {rule!r}")
 
 
 def _counted(q: AnyArray, rule: VoteRule, legal: AnyArray, xp: Any) -> AnyArray:

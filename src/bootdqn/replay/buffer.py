@@ -53,6 +53,7 @@ class ReplayBuffer:
             raise ValueError(
                 f"capacity must be at least one transition for each of {num_envs} environments: {capacity}"
             )
+        self._num_envs = num_envs
         self._slots = capacity // num_envs + 1
         total = num_envs * self._slots
         self._powers = np.fromiter((discount**step for step in range(n_step + 1)), np.float32, n_step + 1)
@@ -137,7 +138,7 @@ class ReplayBuffer:
             reward=reward,
             discount=discount,
             next_observation=self._read(self._after(last)),
-            mask=self._mask[slot],
+            mask=self._mask.take(slot, axis=0),
             weight=weight,
             slot=slot,
         )
@@ -247,6 +248,8 @@ class ReplayBuffer:
 
     def _moved(self, slot: Any, by: Any) -> Any:
         """Return `slot` moved by `by` within its environment's ring."""
+        if self._num_envs == 1:
+            return (slot + by) % self._slots
         start = slot - slot % self._slots
         return start + (slot - start + by) % self._slots
 
@@ -278,7 +281,10 @@ class ReplayBuffer:
             The discounted sum of rewards, the discount of the value that follows (0 after termination), and the slot of
             the last transition; each (B,).
         """
-        reward, last, steps = self._reward[slot], slot, np.ones(len(slot), np.int64)
+        reward, last = self._reward[slot], slot
+        if len(self._powers) == 2:
+            return reward, np.where(self._terminated[last], np.float32(0), self._powers[1]), last
+        steps = np.ones(len(slot), np.int64)
         for power in self._powers[1:-1]:
             following = self._after(last)
             continues = ~self._terminated[last] & self._sampleable[following]
@@ -292,10 +298,15 @@ class ReplayBuffer:
         num_written = len(self._newest) * self._reached
 
         def sample(size: int) -> Array:
-            env, offset = np.divmod(rng.integers(0, num_written, size), self._reached)
-            return env * self._slots + offset
+            number: Array = rng.integers(0, num_written, size)
+            if self._num_envs == 1:
+                return number
+            env, offset = np.divmod(number, self._reached)
+            slots: Array = env * self._slots + offset
+            return slots
 
         slot = sample(count)
-        while (rejected := np.flatnonzero(~self._sampleable[slot])).size:
+        while not (held := self._sampleable[slot]).all():
+            rejected = np.flatnonzero(~held)
             slot[rejected] = sample(rejected.size)
         return slot
