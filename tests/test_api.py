@@ -380,7 +380,8 @@ def test_a_sweep_returns_its_runs_and_what_failed(tmp_path):
         bootdqn.sweep(path, gpus_per_run=1.0)
 
 
-def test_a_dry_run_trains_nothing(tmp_path, capsys):
+def test_a_dry_run_trains_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.sweeps.cost.PROBE_SECONDS", 0.05)
     path = tmp_path / "mine.toml"
     path.write_text('[base]\nenvironment = "deep-sea"\nmax_episodes = 4\nsize = 3\n[axes]\nseed = [0]\n')
     assert bootdqn.sweep(path, out=tmp_path / "out", dry_run=True).runs.empty

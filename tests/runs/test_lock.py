@@ -403,7 +403,7 @@ def test_a_holder_that_cannot_be_shown_is_named_by_nobody(path, host):
         assert_free(path)
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=240):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never happened"

@@ -208,14 +208,14 @@ def test_a_signal_stops_every_run_in_good_order(tmp_path, number, to_everybody):
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - whatever the tests run under
     )
-    deadline = time.monotonic() + 90
-    while len(list(tmp_path.rglob("timing.jsonl"))) < 2 and time.monotonic() < deadline:
+    while len(list(tmp_path.rglob("timing.jsonl"))) < 2:
+        assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     if to_everybody:
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 128 + number, errors
     assert "did not finish; the same command resumes them" in errors
     assert "Traceback" not in errors
