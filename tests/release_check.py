@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NOT_IN_SDIST = ("reproduction/results/", ".ci/", "runs/", "dist/", ".venv/")
+NOT_IN_SDIST = ("reproduction/results/", "agents/", ".ci/", "runs/", "dist/", ".venv/")
 REQUIRED_METADATA = (
     "Name", "Version", "Summary", "Author", "License-Expression", "License-File", "Keywords", "Classifier",
     "Project-URL", "Requires-Python", "Requires-Dist", "Provides-Extra", "Description-Content-Type",

@@ -37,7 +37,7 @@ exclude_patterns = [".*", "build", "dist", "runs", "reproduction/results", "src"
 
 NAVIGATION = {
     "Start": ["docs/README", "docs/installation", "docs/how-do-i", "docs/how-do-i-experiments", "docs/what-helps"],
-    "Try": ["examples/README", "examples/**", "agents/README", "agents/**"],
+    "Try": ["docs/site/minimal-bootdqn", "examples/README", "examples/**", "agents/README", "agents/**"],
     "Use": [
         "docs/formulas",
         "docs/python-api",
