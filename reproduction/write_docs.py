@@ -16,6 +16,7 @@ from bootdqn.reports.style import to_png
 from reproduction import figures, tables
 from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
+from reproduction.minatar_learning_rate import learning_rates
 from reproduction.studies import ROOT
 
 VERDICT = "docs/reproduction.md"
@@ -23,6 +24,7 @@ DEEP_SEA = "docs/reproduction/deep-sea.md"
 CHOICES = "docs/reproduction/deep-sea-choices.md"
 ENSEMBLES = "docs/reproduction/ensembles.md"
 ATARI = "docs/reproduction/atari.md"
+MINATAR = "docs/minatar.md"
 SPEED = "docs/speed.md"
 WHAT_HELPS = "docs/what-helps.md"
 
@@ -55,6 +57,7 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (ATARI, "atari-alien-longer evaluations", tables.evaluations),
     (ATARI, "atari-alien-longer figure", figures.ALIEN_LONGER),
     (ATARI, "atari-alien-longer acting-figure", figures.ALIEN_ACTING),
+    (MINATAR, "minatar-learning-rate choice", learning_rates),
     (SPEED, "speed by-heads", tables.speed_by_heads),
     (SPEED, "speed by-strategy", tables.speed_by_strategy),
     (SPEED, "deep-sea durations", tables.durations),
