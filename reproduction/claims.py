@@ -16,9 +16,11 @@ from reproduction.atari_claims import (
 )
 from reproduction.deep_sea_claims import beats, helps
 from reproduction.ensemble_claims import gain_is_sparser, rare_states_are_disputed
-from reproduction.evidence import Evidence, Verdict
+from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
 
 DEEP_SEA_EVOI = "evoi:reduce=sum"
+COLOURS = {SUPPORTED: "🟢", CONTRADICTED: "🔴", MIXED: "🟡", OPEN: "⚪"}
+"""Marks before a verdict: Markdown has no other colours."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ def claims_table(evidence: Evidence) -> Table:
     rows = []
     for claim in CLAIMS:
         verdict = claim.judge(evidence)
-        rows.append((claim.text, claim.remark, verdict.status, verdict.reason))
-    columns = ("the paper says", "its own numbers", "here", "what these runs say")
+        rows.append((f"{COLOURS[verdict.status]} {verdict.status}", claim.text, claim.remark, verdict.reason))
+    columns = ("verdict", "the paper says", "its own numbers", "what these runs say")
     return Table("claims", "The paper's claims", columns, rows, text_columns=columns)
 
 

@@ -176,7 +176,7 @@ def test_the_answer_names_the_best_and_never_claims_more_than_the_runs():
     text = deep_sea_answer(good + bad)
     assert text.startswith("At N = 10, BootDQN-EVOI needed the fewest episodes: 101 on average, 3 of 3 runs solved.")
     assert "BootDQN, at least 2,000 (0 of 3 solved)" in text
-    assert "not a proof" in text
+    assert text.endswith("3 against 3 seeds are too few for a rank test to tell them apart.")
     neither = bad + [run._replace(variant=Variant("ucb")) for run in bad]
     assert deep_sea_answer(neither) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
 
@@ -189,7 +189,7 @@ def test_the_answer_ranks_by_the_fraction_solved_and_not_by_the_count():
     evoi, greedy = runs_of("evoi:reduce=sum", 3, 0, 300), runs_of("greedy", 4, 4, 5000, cap=10_000)
     assert deep_sea_answer(greedy + [run._replace(cap=10_000) for run in evoi]) == (
         "At N = 10, BootDQN-EVOI needed the fewest episodes: 300 on average, 3 of 3 runs solved. "
-        "Next: BootDQN, at least 7,500 (4 of 8 solved). 3 seeds are few: this is a picture, not a proof."
+        "Next: BootDQN, at least 7,500 (4 of 8 solved); a rank test tells them apart (p = 0.012)."
     )
 
 
@@ -197,7 +197,7 @@ def test_the_answer_says_fewest_only_of_a_mean_that_is_complete_and_the_lowest()
     often, quick = runs_of("gain", 10, 0, 50_000), runs_of("greedy", 9, 1, 500)
     assert deep_sea_answer(often + quick) == (
         "At N = 10, DeepSea was solved most often by BootDQN-Gain (10 of 10 runs, 50,000 episodes on average). "
-        "Next: BootDQN, at least 10,450 (9 of 10 solved)."
+        "Next: BootDQN, at least 10,450 (9 of 10 solved); by a rank test that one is ahead (p < 0.001)."
     )
 
 
@@ -228,6 +228,9 @@ def test_the_answer_counts_the_seeds_of_every_algorithm():
     assert "(2 to 5 seeds each)" in deep_sea_answer(runs_of("gain", 0, 5) + runs_of("greedy", 0, 2))
     assert "(1 seed each)" in deep_sea_answer(runs_of("gain", 0, 1) + runs_of("greedy", 0, 1))
     assert deep_sea_answer(runs_of("gain", 5) + runs_of("greedy", 0, 2)).endswith(
+        "5 against 2 seeds are too few for a rank test to tell them apart."
+    )
+    assert deep_sea_answer(runs_of("gain", 2) + runs_of("greedy", 2)).endswith(
         "2 seeds are few: this is a picture, not a proof."
     )
 
@@ -278,7 +281,9 @@ def test_the_figure_shows_every_seed_and_the_cap(sizes):
         assert [(text.get_text(), text.xy[1]) for text in axes.texts] == [("cap", 2000)]
     else:
         assert sorted((round(x), round(y)) for x, y in marks(axes)) == sorted(solved)
-        assert [(text.get_text(), text.xy[0]) for text in axes.texts[:-1]] == [("3/3", size) for size in sizes]
+        *counts, algorithm, _ = [(text.get_text(), text.xy[0]) for text in axes.texts]
+        assert counts == [("3/3", size) for size in sizes]
+        assert algorithm == ("BootDQN-UCB", 1.01)
     assert axes.get_yticks()[-1] == 2000
     assert axes.get_lines()[0].get_ydata() == [2000, 2000]
 
@@ -297,9 +302,10 @@ def test_counts_of_unsolved_seeds_stand_above_the_cap_in_the_order_of_the_legend
         for seed in range(3)
     ]
     (axes,) = episodes_to_solve(runs)[0].axes
-    *counts, name = axes.texts
-    found = {(text.xy[0], text.get_text()): text.xy[1] for text in counts}
-    assert set(found) == {(5, "1/3"), (10, "3/3"), (5, "2/3")}
+    *texts, name = axes.texts
+    found = {(text.xy[0], text.get_text()): text.xy[1] for text in texts}
+    assert set(found) == {(5, "1/3"), (10, "3/3"), (5, "2/3"), (1.01, "BootDQN"), (1.01, "BootDQN-Gain")}
+    assert found[1.01, "BootDQN"] == found[5, "1/3"], "a name beside the counts, not only a colour"
     assert found[5, "1/3"] == found[10, "3/3"] > found[5, "2/3"] > 2000
     assert name.get_text() == "unsolved"
     assert axes.get_ylim()[1] > found[5, "1/3"]

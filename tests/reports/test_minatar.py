@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -61,7 +62,11 @@ def test_scores_are_normalised_by_random_play_and_the_best_run(runs):
 
 
 def test_the_page_has_what_it_has_for_atari_labelled_as_an_analogue(runs, tmp_path):
-    page = write_report(runs, tmp_path / "report.html").read_text()
+    shutil.copytree(runs, tmp_path / "runs")
+    shutil.copytree(runs / "paper-minatar-smoke", tmp_path / "runs/another-seed")
+    for path in (tmp_path / "runs/another-seed").rglob("config.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"seed": 1}))
+    page = write_report(tmp_path / "runs", tmp_path / "report.html").read_text()
     (section,) = re.findall(r"<h2[^>]*>MinAtar</h2>.*?(?=<h2)", page, re.DOTALL)
     assert "analogues of its tables and figures on Atari" in section
     assert "On MinAtar" in page

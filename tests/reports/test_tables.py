@@ -19,6 +19,8 @@ WRITTEN = {
     "[": "{[}",
     "ε": r"$\varepsilon$",
     "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "\N{MINUS SIGN}": "$-$",
     "&": r"\&",
     "%": r"\%",
     "_": r"\_",
@@ -47,3 +49,13 @@ def test_a_table_without_a_column_keeps_the_others_in_their_order():
     found = table.without("b")
     assert (found.columns, found.rows) == (("a", "c"), [("1", "3"), ("4", "6")])
     assert (found.name, found.title, found.note, found.text_columns) == ("name", "Title", "note", ("c",))
+
+
+def test_a_table_for_a_paper_fits_a_column_and_leaves_out_what_is_too_wide():
+    table = Table("name", "Title", ("a", "b", "c"), [("1", "2", "3")], text_columns=("b",), detail_columns=("c",))
+    latex = table.to_latex()
+    assert r"\begin{tabular}{rl}" in latex
+    assert "1 & 2 \\\\\n" in latex
+    assert r"\resizebox{\ifdim\width>\columnwidth\columnwidth\else\width\fi}{!}{%" in latex
+    assert latex.count("{") == latex.count("}")
+    assert "c" in table.to_csv().splitlines()[0]

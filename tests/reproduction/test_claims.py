@@ -4,7 +4,7 @@ from bootdqn.reports.atari import evaluations_of
 from bootdqn.reports.load import load_study
 from reference.run_directories import GAMES, write_atari, write_deep_sea, write_study
 from reference.verdicts import Verdicts
-from reproduction.claims import CLAIMS, claims_table
+from reproduction.claims import CLAIMS, COLOURS, claims_table
 from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 
 
@@ -39,5 +39,8 @@ def test_every_claim_has_a_verdict_whatever_is_there(tmp_path):
     assert len(found) >= 15
     assert {row["here"] for row in found.values()} <= {SUPPORTED, CONTRADICTED, MIXED, OPEN}
     assert found["EVOI (sum) beats the baselines on DeepSea."]["here"] == SUPPORTED
-    assert table.columns == ("the paper says", "its own numbers", "here", "what these runs say")
-    assert table.rows == [(claim.text, claim.remark, *found[claim.text].values()) for claim in CLAIMS]
+    assert table.columns == ("verdict", "the paper says", "its own numbers", "what these runs say")
+    for claim, (verdict, *others) in zip(CLAIMS, table.rows, strict=True):
+        status, reason = found[claim.text].values()
+        assert verdict == f"{COLOURS[status]} {status}"
+        assert others == [claim.text, claim.remark, reason]

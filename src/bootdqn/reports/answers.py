@@ -85,8 +85,7 @@ def deep_sea_answer(runs: pd.DataFrame) -> str:
     the fewest of all is said where no run of it reached the cap and no other's mean, or lower bound, is as low.
     """
     largest = runs["size"].max()
-    cells = deep_sea.cells(runs[runs["size"] == largest])
-    ranked = list(cells.sort_values(["fraction", "mean_episodes"], ascending=[False, True], kind="stable").itertuples())
+    ranked = deep_sea.ranked_cells(runs[runs["size"] == largest])
     best, *others = ranked
     if not others:
         return f"At N = {largest}, {_alone_on_deep_sea(best)}; {ALONE}."
@@ -103,10 +102,11 @@ def deep_sea_answer(runs: pd.DataFrame) -> str:
         text = f"At N = {largest}, DeepSea was solved most often by {' and '.join(map(_how_often, first))}."
     named = ranked[: len(first) + 1]
     for cell in named[len(first) :]:
-        text += f" Next: {cell.label}, {_mean_of(cell)} ({cell.solved} of {cell.seeds} solved)."
+        text += f" Next: {cell.label}, {_mean_of(cell)} ({cell.solved} of {cell.seeds} solved)"
+        text += f"; {_told_apart(best.episodes, cell.episodes, lower_is_better=True)}." if len(first) == 1 else "."
     seeds = min(cell.seeds for cell in named)
     few = f" {format_count(seeds, 'seed')} {'is' if seeds == 1 else 'are'} few: this is a picture, not a proof."
-    return text + (few if seeds <= 3 else "")
+    return text + (few if seeds <= 3 and len(first) > 1 else "")
 
 
 def _alone_on_deep_sea(cell: Any) -> str:
@@ -166,13 +166,13 @@ def _answer_of_task(runs: pd.DataFrame) -> str:
     )
 
 
-def _told_apart(best: Sequence[float], following: Sequence[float]) -> str:
-    """Return whether a rank test tells the highest mean's runs from those of the next."""
+def _told_apart(best: Sequence[float], following: Sequence[float], *, lower_is_better: bool = False) -> str:
+    """Return whether a rank test tells the runs of the best mean from those of the next."""
     if not can_differ(len(best), len(following)):
         seeds = f"{len(best)} against {format_count(len(following), 'seed')}"
         return f"{seeds} are too few for a rank test to tell them apart"
-    lower, p = rank_test(following, best)
+    ahead, p = rank_test(*((best, following) if lower_is_better else (following, best)))
     if p >= LEVEL:
         return f"a rank test does not tell them apart ({format_p_value(p)})"
-    ahead = "a rank test tells them apart" if lower else "by a rank test that one is ahead"
-    return f"{ahead} ({format_p_value(p)})"
+    verdict = "a rank test tells them apart" if ahead else "by a rank test that one is ahead"
+    return f"{verdict} ({format_p_value(p)})"

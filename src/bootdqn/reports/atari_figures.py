@@ -14,7 +14,7 @@ from bootdqn.config.variants import atari_algorithm
 from bootdqn.reports import paper
 from bootdqn.reports.atari import by_cell, by_heads, curve, games_of, name_of, normalised_strata, variants_of
 from bootdqn.reports.statistics import performance_profile
-from bootdqn.reports.style import RC_PARAMS, VariantStyle, legend_below, mean_line, variant_styles
+from bootdqn.reports.style import RC_PARAMS, VariantStyle, labelled_lines, legend_below, mean_line, variant_styles
 from bootdqn.reports.suites import ATARI, Suite
 
 INSET_FRAMES = 5e6
@@ -49,7 +49,7 @@ def heads(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
         _from_zero(axes)
         axes.set_title(as_plotted(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}"))
         _label(axes, "evaluation score", suite)
-        axes.legend(frameon=False, fontsize=9)
+        legend_below(figure, labelled_lines(axes))
         return figure
 
 
@@ -69,7 +69,7 @@ def profiles(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
         axes.set_xlabel(f"{suite.normalised} τ (%)")
         axes.set_ylabel("fraction of runs above τ")
         axes.set_ylim(-0.03, 1.03)
-        axes.legend(frameon=False, fontsize=9)
+        legend_below(figure, labelled_lines(axes))
         return figure
 
 

@@ -65,6 +65,12 @@ def cells(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(sorted(rows, key=lambda row: (row["size"], variant_order(row["variant"]))))
 
 
+def ranked_cells(runs: pd.DataFrame) -> list[Any]:
+    """Return the cells of runs of one size, best first: by the fraction that solved it, then by the mean episodes."""
+    found = cells(runs).sort_values(["fraction", "mean_episodes"], ascending=[False, True], kind="stable")
+    return list(found.itertuples())
+
+
 def by_cap(runs: pd.DataFrame) -> dict[int, pd.DataFrame]:
     """Return the runs by their cap, the largest first: runs with different caps are never averaged together."""
     return {cap: runs[runs.budget == cap] for cap in sorted(set(runs.budget), reverse=True)}
@@ -104,7 +110,15 @@ def solve_table(runs: pd.DataFrame, name: str = "deep-sea") -> Table:
         "cap, so a mean marked ≥ is a lower bound, and so is the lower end of its interval; an upper one is not known. "
         "The interval is a percentile bootstrap over seeds, from three on; that of three is their range."
     )
-    return Table(name, "Episodes to solve DeepSea", COLUMNS, rows, note, text_columns=("algorithm", "each seed"))
+    return Table(
+        name,
+        "Episodes to solve DeepSea",
+        COLUMNS,
+        rows,
+        note,
+        text_columns=("algorithm", "each seed"),
+        detail_columns=(THIN, "each seed"),
+    )
 
 
 def _format_interval(cell: Any) -> str:

@@ -22,14 +22,16 @@ from bootdqn.reports.style import (
     VariantStyle,
     band,
     cap_ticks,
-    legend,
+    labelled_lines,
+    legend_below,
     mark_end,
     variant_styles,
 )
 
 BY_SIZE_CAPTION = (
     "Each dot is a seed that solved it. Lines are means over seeds, shaded their 95 % intervals, and dotted where an "
-    "end has fewer than three seeds. Above the cap: how many seeds did not solve it, of how many. Where some did not, "
+    "end has fewer than three seeds. Above the cap: how many seeds of the algorithm "
+    "named beside them did not solve it, of how many. Where some did not, "
     "the mean counts them with the cap and is only a lower bound (△), without an interval; where none did, it is not "
     "plotted."
 )
@@ -37,8 +39,11 @@ COLUMNS_CAPTION = (
     "Each dot is a seed, a cross one that did not solve it before the cap; bars are means over seeds. A triangle (△) "
     "is a mean that is only a lower bound, since it counts these with the cap."
 )
-COUNTS_LANE = 1.27
-"""Counts of unsolved seeds stand above the cap, each algorithm's this factor above the one before."""
+MAX_SPREAD = 0.4
+"""Part of the distance between two sizes over which the algorithms of one size are spread."""
+COUNTS_LANE, LANE_PART = 1.27, 0.045
+"""Counts of unsolved seeds stand above the cap, each algorithm's this factor above the one before, or this part of the
+axis below where that is more."""
 LONG = 20
 """Letters of a label that has no room beside others."""
 
@@ -55,10 +60,12 @@ def episodes_figure(runs: pd.DataFrame) -> tuple[Figure, str]:
     groups = cells(runs)
     cap, by_size = groups.cap[0], groups["size"].nunique() > 1
     with mpl.rc_context(RC_PARAMS):
-        figure = Figure(figsize=(7.5, 4.8 if by_size else 4.5), layout="constrained")
+        figure = Figure(figsize=(7.5, 5.4 if by_size else 4.5), layout="constrained")
         axes = figure.subplots()
         axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
         top = _against_size(axes, groups, cap) if by_size else _columns(axes, groups, cap)
+        if by_size:
+            legend_below(figure, labelled_lines(axes))
         axes.set_ylabel("episodes to solve (log scale)")
         axes.set_yscale("log")
         axes.set_ylim(top=top)
@@ -86,7 +93,7 @@ def solved_fraction(runs: pd.DataFrame) -> Figure:
         axes.set_ylabel("runs that solved it")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         axes.grid(visible=False, axis="x")
-        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend_below(figure, labelled_lines(axes))
         return figure
 
 
@@ -115,7 +122,7 @@ def running_regret(regret: pd.DataFrame, styles: dict[Variant, VariantStyle]) ->
         axes.set_xlabel("episodes (log scale)")
         axes.set_ylabel("running regret")
         axes.set_title(f"DeepSea, N = {regret['size'].iloc[0]}")
-        legend(axes, "lower left")
+        legend_below(figure, labelled_lines(axes))
         return figure
 
 
@@ -169,7 +176,7 @@ def _against_size(axes: Axes, groups: pd.DataFrame, cap: int) -> float:
     """Plot a line for each algorithm, and return where the counts of unsolved seeds above the cap end."""
     styles = variant_styles(groups.variant)
     all_sizes = sorted(set(groups["size"]))
-    step = min(0.3, 0.6 * min(np.diff(all_sizes)) / len(styles))
+    step = min(0.3, MAX_SPREAD * min(np.diff(all_sizes)) / len(styles))
     for number, (variant, style) in enumerate(styles.items()):
         mine = list(groups[groups.variant == variant].itertuples())
         xs = [cell.size + step * (number - (len(styles) - 1) / 2) for cell in mine]
@@ -179,24 +186,34 @@ def _against_size(axes: Axes, groups: pd.DataFrame, cap: int) -> float:
     axes.set_xticks(all_sizes)
     axes.set_xlabel("size N of the grid")
     axes.set_title("DeepSea")
-    legend(axes, "lower right")
     return _count_unsolved(axes, groups, styles, cap)
 
 
 def _count_unsolved(axes: Axes, groups: pd.DataFrame, styles: dict[Variant, VariantStyle], cap: int) -> float:
     """Write above the cap how many seeds did not solve it, in the order of the legend; return where that ends."""
     censored = groups[groups.censored]
+    lane = max(COUNTS_LANE, (cap / min(map(min, groups.episodes))) ** LANE_PART)
     lanes = [variant for variant in styles if variant in set(censored.variant)]
     for number, variant in enumerate(reversed(lanes), start=1):
         for cell in censored[censored.variant == variant].itertuples():
             text = f"{cell.seeds - cell.solved}/{cell.seeds}"
-            axes.annotate(text, (cell.size, cap * COUNTS_LANE**number), ha="center", va="center", fontsize=8,
+            axes.annotate(text, (cell.size, cap * lane**number), ha="center", va="center", fontsize=8,
                           color=styles[variant].colour)  # fmt: skip
+        axes.annotate(
+            styles[variant].label,
+            (1.01, cap * lane**number),
+            ha="left",
+            va="center",
+            fontsize=8,
+            color=styles[variant].colour,
+            xycoords=("axes fraction", "data"),
+            annotation_clip=False,
+        )
     if lanes:
-        middle = cap * COUNTS_LANE ** ((len(lanes) + 1) / 2)
+        middle = cap * lane ** ((len(lanes) + 1) / 2)
         axes.annotate("unsolved", (-0.02, middle), ha="right", va="center", fontsize=9,
                       xycoords=("axes fraction", "data"), annotation_clip=False)  # fmt: skip
-    return cap * COUNTS_LANE ** (len(lanes) + 1)
+    return float(cap * lane ** (len(lanes) + 1))
 
 
 def _means(axes: Axes, cells: Sequence[Any], xs: Sequence[float], style: VariantStyle) -> None:

@@ -87,7 +87,8 @@ def returns_table(runs: pd.DataFrame) -> Table:
         "seed are of the last evaluation, or of training where a run was never evaluated; the interval is a percentile "
         "bootstrap over seeds, from three on; that of three is their range."
     )
-    return Table("gym", "Returns", columns, rows, note, text_columns=("environment", "algorithm", "each seed"))
+    text_columns = ("environment", "algorithm", "each seed")
+    return Table("gym", "Returns", columns, rows, note, text_columns=text_columns, detail_columns=("each seed",))
 
 
 def _mean(values: pd.Series) -> str:

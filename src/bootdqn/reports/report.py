@@ -3,8 +3,10 @@
 import importlib.util
 import io
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
+from bootdqn import __version__
 from bootdqn.common.errors import UsageError, WriteError, reason_of
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.text import format_count, printable
@@ -29,14 +32,18 @@ from bootdqn.reports import (
     gymnasium,
 )
 from bootdqn.reports.answers import answer
+from bootdqn.reports.comparisons import comparisons_table
 from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
-from bootdqn.reports.page import page
+from bootdqn.reports.page import Heading, figure_html, page
 from bootdqn.reports.style import UNFINISHED_CAPTION, missing_lines, to_png, to_svg, variant_styles
 from bootdqn.reports.suites import SUITES, Suite
 from bootdqn.reports.tables import Table
+from bootdqn.runs.source import source_of
 
 MAX_CURVES = 8
 """Variants in a figure that has no other way to show them."""
+MAX_NAMES = 3
+"""Directories, or tasks, that the title names one by one."""
 MAX_NAME_LENGTH = 80
 """Letters of an environment and its options in the name of a file."""
 
@@ -62,7 +69,7 @@ class Content:
     def figure(self, name: str, figure: Figure, caption: str) -> str:
         """Keep a figure and return it for the page."""
         self.figures[name] = SavedFigure(to_svg(figure), to_png(figure))
-        return f"<figure>{self.figures[name].svg}<figcaption>{escape(caption)}</figcaption></figure>"
+        return figure_html(self.figures[name].svg, caption)
 
     def table(self, table: Table | None) -> str:
         """Keep a table and return it for the page."""
@@ -100,9 +107,41 @@ def write_report(root: Path | Sequence[Path], out: Path) -> Path:
     gym_runs = _add_gym(content, study)
     _add_acting(content, study)
     _add_not_counted(content, study.runs)
-    heading = f"{study.runs.counted.sum()} of {format_count(len(study.runs), 'run')} in {where}"
-    _write(out, page(answer(deep_sea_runs, bsuite_scores, evaluations, gym_runs), heading, content.sections), content)
+    heading = Heading(
+        _title(roots, study.runs),
+        answer(deep_sea_runs, bsuite_scores, evaluations, gym_runs),
+        _facts(study.runs, roots, out),
+    )
+    comparison = content.table(comparisons_table(deep_sea_runs, evaluations, gym_runs))
+    _write(out, page(heading, comparison, content.sections), content)
     return out
+
+
+def _title(roots: Sequence[Path], runs: pd.DataFrame) -> str:
+    """Return the name of the experiment: its directories, and the tasks or how many they are."""
+    names = " and ".join(printable(root.resolve().name) for root in roots[:MAX_NAMES])
+    names += f" and {format_count(len(roots) - MAX_NAMES, 'further directory')}" if len(roots) > MAX_NAMES else ""
+    tasks = list(dict.fromkeys(runs.task.dropna()))
+    sizes = sorted(map(int, runs["size"].dropna().unique()))
+    if sizes and set(runs.environment.dropna()) == {"deep-sea"}:
+        listed = f"DeepSea, N = {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
+    else:
+        listed = ", ".join(tasks) if len(tasks) <= MAX_NAMES else format_count(len(tasks), "task")
+    return f"{names}: {listed}" if listed else names
+
+
+def _facts(runs: pd.DataFrame, roots: Sequence[Path], out: Path) -> str:
+    """Return the number of runs and seeds, the date, the version and commit, and the command of this report."""
+    where = printable(", ".join(map(str, roots)))
+    counted = runs[runs.counted]
+    facts = [f"{len(counted)} of {format_count(len(runs), 'run')} in {where}"]
+    if len(counted):
+        facts[0] += f", {format_count(counted.seed.nunique(), 'seed')}"
+    commit = source_of(Path(__file__).parents[1])
+    at = f" at commit {commit['commit'][:10]}{' with changes' if commit['dirty'] else ''}" if commit["commit"] else ""
+    facts.append(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, bootdqn {__version__}{at}")
+    facts.append(printable(shlex.join(["bootdqn", "report", *map(str, roots), "--out", str(out)])))
+    return "; ".join(facts) + "."
 
 
 def _add_deep_sea(content: Content, study: Study) -> pd.DataFrame:
@@ -150,7 +189,7 @@ def _figures_by_size(content: Content, runs: pd.DataFrame, suffix: str) -> Itera
     if runs.variant.nunique() > MAX_CURVES:
         return
     yield content.figure(f"deep-sea{suffix}", *deep_sea_figures.episodes_figure(runs))
-    if runs["size"].nunique() > 1:
+    if runs["size"].nunique() > 1 and deep_sea.cells(runs).fraction.nunique() > 1:
         figure = deep_sea_figures.solved_fraction(runs)
         yield content.figure(f"deep-sea-solved{suffix}", figure, "Runs that solved it, of all seeds.")
 
@@ -203,26 +242,31 @@ def _add_games(content: Content, study: Study, suite: Suite) -> pd.DataFrame:
         "Moving average over ten evaluations, or a tenth of them if they are fewer than a hundred; mean over seeds, "
         "shaded 95 % bootstrap intervals from three on."
     )
+    variants = atari.variants_of(runs)
+    plotted = runs[runs.variant.isin(variants[:MAX_CURVES])]
+    if len(variants) > MAX_CURVES:
+        caption += f" Plotted are {MAX_CURVES} of {len(variants)} algorithms, in the paper's order."
     parts = [
         _shared_note(shared),
         "" if suite.in_paper else f"<p class='note'>{ANALOGUES}</p>",
         content.figure(
             f"{suite.kind}-scores",
-            atari_figures.scores(runs, suite),
+            atari_figures.scores(plotted, suite),
             f"Evaluation score against {suite.unit}. {caption} {atari_figures.PAPERS_SCORES if suite.in_paper else ''}",
         ),
         content.table(atari.maximal_scores(runs, suite)),
         content.table(normalised := atari.normalised_scores(runs, suite)),
     ]
-    if improvements := atari.improvements(runs, suite):
+    several_seeds = runs.groupby(["game", "variant"], sort=False).run.nunique().max() > 1
+    if several_seeds and (improvements := atari.improvements(runs, suite)):
         parts.append(content.table(improvements))
         if normalised is not None:
-            figure = atari_figures.profiles(runs, suite)
+            figure = atari_figures.profiles(plotted, suite)
             parts.append(
                 content.figure(f"{suite.kind}-profiles", figure, f"Runs above each maximal {suite.normalised}.")
             )
     for measure, axis in (("vote_count_variance", "variance of vote counts"), ("vote_entropy", "vote entropy (nats)")):
-        figure = atari_figures.diversity(runs, measure, axis, suite)
+        figure = atari_figures.diversity(plotted, measure, axis, suite)
         parts.append(content.figure(f"{suite.kind}-{measure.replace('_', '-')}", figure, f"Vote diversity. {caption}"))
     parts.append(content.table(atari.vote_diversity(runs, suite)))
     if atari.by_heads(evaluations):

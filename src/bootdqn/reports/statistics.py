@@ -23,6 +23,22 @@ def interval_of_mean(values: Sequence[float]) -> tuple[float, float] | None:
     return None if found is None else (float(found[0][0]), float(found[1][0]))
 
 
+def interval_of_difference(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % bootstrap interval of the mean of ours less that of theirs, each resampled by itself.
+
+    None where one has fewer than three values, or all of each are equal.
+    """
+    samples = [np.asarray(values, float) for values in (ours, theirs)]
+    if min(map(len, samples)) < MIN_FOR_INTERVAL or all(len(set(values)) < 2 for values in (ours, theirs)):
+        return None
+
+    def difference(one: Values, other: Values, axis: int) -> Values:
+        return np.asarray(one.mean(axis=axis) - other.mean(axis=axis))
+
+    low, high = _bootstrap(samples, difference, axis=-1)
+    return float(low), float(high)
+
+
 def intervals_of_means(values: Values) -> tuple[Values, Values] | None:
     """Return the lower and upper ends (T,) of 95 % bootstrap intervals of the mean over runs; None below three.
 

@@ -2,12 +2,13 @@
 
 import io
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -117,14 +118,6 @@ def cap_ticks(low: float, cap: float) -> list[float]:
     return [value for value in round_numbers if low <= value <= 0.6 * cap] + [cap]
 
 
-def legend(axes: Axes, place: Literal["lower left", "lower right"]) -> None:
-    """Name the curves inside the axes, or beside them where they are many."""
-    if len(axes.get_legend_handles_labels()[1]) <= MAX_INSIDE_LEGEND:
-        axes.legend(frameon=False, fontsize=9, loc=place)
-    else:
-        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
 def band(axes: Axes, x: Values, low: Values, high: Values, colour: str) -> None:
     """Shade an interval around a line."""
     axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
@@ -152,9 +145,15 @@ def mark_end(axes: Axes, x: float, y: float, colour: str) -> None:
     axes.plot(x, y, marker="o", markersize=6, color=colour, markerfacecolor="white", zorder=4)
 
 
-def legend_below(figure: Figure, lines: dict[str, Line2D]) -> None:
-    """Name the lines below the figure, as many side by side as there is room for."""
+def legend_below(figure: Figure, lines: Mapping[str, Artist]) -> None:
+    """Name the lines below the figure, where none crosses the names, as many side by side as fit."""
     widest = HANDLE_INCHES + LETTER_INCHES * max(map(len, lines))
     columns = max(1, min(MAX_COLUMNS, int(figure.get_figwidth() / widest)))
     figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=columns, frameon=False,
                   fontsize=9)  # fmt: skip
+
+
+def labelled_lines(axes: Axes) -> dict[str, Artist]:
+    """Return the artists of the axes by their labels, for `legend_below`."""
+    handles, labels = axes.get_legend_handles_labels()
+    return dict(zip(labels, handles, strict=True))

@@ -14,6 +14,8 @@ _LATEX: dict[str, str | int | None] = {
     "~": r"\textasciitilde{}",
     "[": "{[}",
     "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "\N{MINUS SIGN}": "$-$",
     "ε": r"$\varepsilon$",
     "\n": " ",
 }
@@ -32,6 +34,8 @@ class Table:
     note: str = ""
     text_columns: tuple[str, ...] = ()
     """Columns of words, set to the left."""
+    detail_columns: tuple[str, ...] = ()
+    """Columns that are too wide for a paper, and left out there."""
 
     def without(self, *columns: str) -> "Table":
         """Return the table with fewer columns."""
@@ -72,14 +76,17 @@ class Table:
         return "\n".join([lines[0], "|" + "|".join(sides) + "|", *lines[1:]])
 
     def to_latex(self) -> str:
-        """Return it for a paper."""
-        columns = "".join("l" if column in self.text_columns else "r" for column in self.columns)
-        lines = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in (self.columns, *self.rows)]
+        """Return it for a paper: no wider than a column of its text (needs `graphicx`)."""
+        table = self.without(*self.detail_columns)
+        columns = "".join("l" if column in table.text_columns else "r" for column in table.columns)
+        lines = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in (table.columns, *table.rows)]
         return "\n".join(
             [
-                r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.title)}}}",
+                r"\begin{table}", r"\centering", r"\setlength{\tabcolsep}{4pt}",
+                rf"\caption{{{_latex(self.title)}}}",
+                r"\resizebox{\ifdim\width>\columnwidth\columnwidth\else\width\fi}{!}{%",
                 rf"\begin{{tabular}}{{{columns}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline",
-                r"\end{tabular}", r"\end{table}", "",
+                r"\end{tabular}}", r"\end{table}", "",
             ]
         )  # fmt: skip
 

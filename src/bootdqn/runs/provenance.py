@@ -4,7 +4,6 @@ import os
 import platform
 import re
 import secrets
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from bootdqn.common.files import write_json_atomically
 from bootdqn.common.text import printable
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.plugins import digests
+from bootdqn.runs.source import source_of
 
 PACKAGES = (
     *("bootdqn", "torch", "numpy", "numba", "scipy", "gymnasium", "array-api-compat", "lz4", "safetensors"),
@@ -26,7 +26,6 @@ PACKAGES = (
 )
 COMPARED = ("torch", "numpy", "numba", "gymnasium")
 """Packages whose versions the numbers of every run depend on, beside that of its environment."""
-MAX_DIFF_CHARACTERS = 200_000
 PYTORCH_LIMITS = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 """Environment variables that limit the instructions of PyTorch's matrix products and convolutions."""
 SAME_KERNELS = {"Zen": "Haswell"}
@@ -191,32 +190,6 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def source_of(directory: Path) -> dict[str, Any]:
-    """Return commit and uncommitted changes, where the package runs from a git checkout that holds it."""
-    commit = _git(directory, "rev-parse", "HEAD")
-    if commit is None or not _git(directory, "ls-files", "."):
-        return {"commit": None, "dirty": None, "changed": None, "diff": None}
-    changed = (_git(directory, "status", "--porcelain", "--", ".") or "").splitlines()
-    diff = _git(directory, "diff", "HEAD", "--", ".") or ""
-    shown = diff if len(diff) <= MAX_DIFF_CHARACTERS else diff[:MAX_DIFF_CHARACTERS] + "\n... (cut)\n"
-    return {"commit": commit.strip(), "dirty": bool(changed), "changed": changed, "diff": shown.replace("\0", "")}
-
-
-def _git(directory: Path, *arguments: str) -> str | None:
-    try:
-        result = subprocess.run(
-            ["git", "-C", str(directory), *arguments],
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return result.stdout if result.returncode == 0 else None
 
 
 def arithmetic() -> dict[str, Any]:
