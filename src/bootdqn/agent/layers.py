@@ -31,19 +31,19 @@ class BatchedLinear(nn.Module):
 class FanOutLinear(BatchedLinear):
     """K linear layers on one input that they share: (B, in) -> (K, out, B).
 
-    The weights are stored as (in, K * out), so that one wide product serves all heads, forward and backward. K separate
-    products would read the input K times and add up K gradients of it.
+    The weights are stored as one matrix (K * out, in), so that one product serves all heads, forward and backward. K
+    separate products would read the input K times and add up K gradients of it.
     """
 
     def __init__(self, num_heads: int, in_features: int, out_features: int) -> None:
         super().__init__(num_heads, in_features, out_features)
-        self.weight = nn.Parameter(torch.empty(in_features, num_heads, out_features).transpose(0, 1))
+        self.weight = nn.Parameter(torch.empty(num_heads, out_features, in_features).transpose(1, 2))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, in) to (K, out, B)."""
         num_heads, in_features, out_features = self.weight.shape
-        wide, bias = self.weight.transpose(0, 1).reshape(in_features, -1), self.bias.reshape(-1)
-        y = torch.addmm(bias, x, wide).T if len(x) < MIN_COLUMNS else torch.addmm(bias[:, None], wide.T, x.T)
+        matrix, bias = self.weight.transpose(1, 2).reshape(-1, in_features), self.bias.reshape(-1)
+        y = torch.addmm(bias, x, matrix.T).T if len(x) < MIN_COLUMNS else torch.addmm(bias[:, None], matrix, x.T)
         return y.reshape(num_heads, out_features, len(x))
 
 
