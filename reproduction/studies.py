@@ -80,8 +80,14 @@ def acting_tables(study: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def measured_speed(study: str) -> dict[str, Any]:
-    """Return the frames per second that `benchmarks/atari.py --json` wrote."""
-    measured: dict[str, Any] = _read_json(f"{study}/atari.json")
+    """Return the frames per second on Atari of runs with two threads on a quiet machine, by heads and by strategy."""
+    measured: dict[str, Any] = _read_json(f"{study}/atari-two-cores.json")
+    return measured
+
+
+def benchmark(study: str, name: str) -> dict[str, Any]:
+    """Return the rows and the machine that `python -m benchmarks.NAME --json` wrote."""
+    measured: dict[str, Any] = _read_json(f"{study}/{name}.json")
     return measured
 
 

@@ -181,6 +181,41 @@ def learned(study: str) -> str:
     return markdown(("game", "algorithm", "K", *stages, "last vote"), rows, text_columns=("game", "algorithm"))
 
 
+def speed_rows(name: str) -> Callable[[str], str]:
+    """Return a function of the study that returns the rows of one benchmark and the machine that it ran on."""
+
+    def table(study: str) -> str:
+        measured = studies.benchmark(study, name)
+        rows = [
+            (
+                row["what"],
+                f"{row['value']:,.4g} {row['unit']}".strip(),
+                row["peer"],
+                "" if row["ratio"] is None else f"{row['ratio']:.2f}",
+                row["limit"] or "",
+                _met(row["ratio"], row["limit"]),
+            )
+            for row in measured["rows"]
+        ]
+        columns = ("what", "ours", "peer", "ratio", "limit", "met")
+        machine = measured["machine"]
+        versions = ", ".join(f"{package} {version}" for package, version in machine["packages"].items() if version)
+        return (
+            f"{markdown(columns, rows, text_columns=('what', 'peer', 'met'))}\n\n"
+            f"On {machine['processor']} with {machine['instructions']} instructions{' and bf16' * machine['bf16']}; "
+            f"Python {machine['python']}, {versions}."
+        )
+
+    return table
+
+
+def _met(ratio: float | None, limit: str | None) -> str:
+    if ratio is None or limit is None:
+        return ""
+    relation, number = limit.split()
+    return "yes" if (ratio >= float(number) if relation == ">=" else ratio <= float(number)) else "no"
+
+
 def speed_by_heads(study: str) -> str:
     """Return frames per second by number of heads, beside the growth of time that the paper reports."""
     by_heads = studies.measured_speed(study)["by_heads"]
