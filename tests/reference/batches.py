@@ -51,4 +51,4 @@ def grid_walk(rng, size, steps, num_heads):
 
 def choose(batch, index):
     """Return the transitions `index` of `batch`."""
-    return Batch(*(np.ascontiguousarray(field[index]) for field in batch))
+    return Batch(*(np.ascontiguousarray(field[index]) for field in batch if len(field)))

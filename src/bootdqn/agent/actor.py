@@ -24,26 +24,37 @@ class Actor:
         """Sample the active head of `env` for a new episode."""
         self.heads[env] = self._rng.integers(self.num_heads)
 
-    def act(self, q: Array, step: int, *, learning: bool) -> Array:
+    def act(self, q: Array, step: int, *, learning: bool, legal: Array | None = None) -> Array:
         """Return actions (E,) for Q-values (E, K, A).
 
         Args:
-            q: Q-values (E, K, A).
+            q: Q-values (E, K, A), -inf for actions that are ruled out.
             step: Environment steps taken before this one.
             learning: Whether the first update has been made.
+            legal: Legal actions (E, A); None where all are.
 
         Raises:
             TrainingError: A Q-value is NaN, the strategy raised an exception, or it returned something else.
         """
         if not learning and self._config.before_learning == "uniform":
-            return self._rng.integers(q.shape[-1], size=len(q))
+            return self._uniform(q, legal)
         strategy = Greedy() if step < self._config.warmup_steps else self._strategy
         actions = self._checked_select(strategy, q)
+        if legal is not None and not legal[np.arange(len(q)), actions].all():
+            raise TrainingError(f"strategy {self._config.strategy} gave the actions {actions}, legal are {legal}")
         epsilon = self._config.epsilon_at(step)
         if not epsilon:
             return actions
-        uniform = self._rng.integers(q.shape[-1], size=len(q))
+        uniform = self._uniform(q, legal)
         return np.where(self._rng.random(len(q)) < epsilon, uniform, actions)
+
+    def _uniform(self, q: Array, legal: Array | None) -> Array:
+        """Sample legal actions (E,) uniformly."""
+        if legal is None:
+            return self._rng.integers(q.shape[-1], size=len(q))
+        ranks = (self._rng.random(len(q)) * legal.sum(axis=1)).astype(np.int64) + 1  # the first, second, ... legal one
+        actions: Array = (legal.cumsum(axis=1) == ranks[:, None]).argmax(axis=1)
+        return actions
 
     def bonuses(self, q: Array) -> Array:
         """Return the bonuses (E,) to the rewards: `info_bonus` times the information gain of Q-values (E, K, A)."""

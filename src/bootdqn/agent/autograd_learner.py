@@ -64,7 +64,8 @@ class AutogradLearner:
         with torch.no_grad():
             next_target = self._target(next_observation).float()
             next_choosing = self._working(next_observation).float() if self._config.double_q else next_target
-            targets = q_targets(reward, discount, next_choosing, next_target)
+            legal = self._to_device(batch.next_legal) if batch.next_legal.size else None
+            targets = q_targets(reward, discount, next_choosing, next_target, legal)
         q = self._working(observation).float()
         return taken_values(q, self._to_device(batch.action)) - targets
 

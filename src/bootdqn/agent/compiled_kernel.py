@@ -100,7 +100,7 @@ def update(
         nor the heads after it have learned.
     """
     networks, scratch, data = _networks(at), _scratch(memory), _batch(batch)
-    size, heads = td_error.shape[0], networks.shape.heads
+    size, heads, masked = td_error.shape[0], networks.shape.heads, batch.next_legal.shape[0] > 0
     errors = data_of(td_error)
     head_loss[:] = 0
     td_error[:] = 0
@@ -111,7 +111,7 @@ def update(
         for u in range(count):
             _settle(networks, k, scratch.rows[u])
         _forward(networks.shape, networks.online, networks.prior_q, k, scratch.rows, count, scratch)
-        loss = _loss_gradient(networks, k, data, double_q, huber, scratch, owned, learned, errors)
+        loss = _loss_gradient(networks, k, data, masked, double_q, huber, scratch, owned, learned, errors)
         head_loss[k] = loss
         for u in range(count):
             scratch.place[scratch.rows[u]] = -1
@@ -188,6 +188,7 @@ def _batch(batch: Batch) -> Batch:
         data_of(batch.mask),
         data_of(batch.weight),
         data_of(batch.slot),
+        data_of(batch.next_legal),
     )
 
 
@@ -373,6 +374,7 @@ def _loss_gradient(
     networks: Networks,
     k: int,
     batch: Batch,
+    masked: bool,
     double_q: bool,
     huber: bool,
     scratch: Scratch,
@@ -393,10 +395,11 @@ def _loss_gradient(
         if batch.discount[b] != 0:
             row = batch.next_observation[b]
             there = (k * networks.shape.values + row) * num_actions
-            if double_q:
-                chosen = _argmax(q, scratch.place[row] * num_actions, num_actions)
+            choosing, start = (q, scratch.place[row] * num_actions) if double_q else (networks.target_q, there)
+            if masked:
+                chosen = _legal_argmax(choosing, start, num_actions, batch.next_legal, b * num_actions)
             else:
-                chosen = _argmax(networks.target_q, there, num_actions)
+                chosen = _argmax(choosing, start, num_actions)
             target += batch.discount[b] * networks.target_q[there + chosen]
         here = scratch.place[batch.observation[b]] * num_actions + batch.action[b]
         error = q[here] - target
@@ -412,6 +415,16 @@ def _loss_gradient(
             slope = np.sign(error)
         q_gradient[here] += slope_scale * weight * slope
     return loss * share
+
+
+@_inlined
+def _legal_argmax(x: Pointer, start: int, count: int, legal: Pointer, first: int) -> int:
+    """Return the index of the largest of `count` numbers from `start` on whose flags from `first` on are true."""
+    best, largest = 0, -np.inf
+    for a in range(count):
+        if 0 + legal[first + a] > 0 and x[start + a] > largest:  # a flag in memory is a byte
+            best, largest = a, x[start + a]
+    return best
 
 
 @_inlined

@@ -8,8 +8,10 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def q_targets(reward: Tensor, discount: Tensor, next_choosing: Tensor, next_target: Tensor) -> Tensor:
-    """Return every head's target `r + discount * Qtarget_h(s', argmax_a Qchoosing_h(s', a))`.
+def q_targets(
+    reward: Tensor, discount: Tensor, next_choosing: Tensor, next_target: Tensor, next_legal: Tensor | None = None
+) -> Tensor:
+    """Return every head's target `r + discount * Qtarget_h(s', argmax_a Qchoosing_h(s', a))`, a over legal actions.
 
     Args:
         reward: (B,).
@@ -17,10 +19,13 @@ def q_targets(reward: Tensor, discount: Tensor, next_choosing: Tensor, next_targ
         next_choosing: Q-values (B, K, A) of the next observations that choose the action: the online networks' in
             double DQN, the target networks' in DQN.
         next_target: Q-values (B, K, A) of the target networks, which evaluate it.
+        next_legal: Legal actions of the next states (B, A); None where all are.
 
     Returns:
         Targets (B, K).
     """
+    if next_legal is not None:
+        next_choosing = next_choosing.masked_fill(~next_legal[:, None], -torch.inf)
     chosen = next_choosing.argmax(dim=-1, keepdim=True)
     value = next_target.gather(-1, chosen)[..., 0]
     return reward[:, None] + discount[:, None] * value

@@ -71,6 +71,10 @@ def as_batch(observations: Any, spec: ObservationSpec) -> Array:
     return batch.astype(spec.dtype, copy=False)
 
 
+ALL_LEGAL = np.ones((0, 0), np.bool_)
+"""`Batch.next_legal` where the environment rules out no action."""
+
+
 class Batch(NamedTuple):
     """B transitions, as the replay samples them and the learner takes them."""
 
@@ -90,3 +94,5 @@ class Batch(NamedTuple):
     """(B,) float32: importance weights, 1 where sampling is uniform."""
     slot: Array
     """(B,) integers: slots of the transitions in the replay."""
+    next_legal: Array = ALL_LEGAL
+    """(B, A) bool: which actions are legal in the next state, by the environment's action masks."""

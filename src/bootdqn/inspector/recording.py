@@ -1,7 +1,7 @@
 """Record episodes of a trained agent, with the Q-values of every head at every step."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import LoadedRun, open_run
 from bootdqn.training.evaluation import Rollout
+from bootdqn.training.loop import with_legal
 
 METHODS = {
     "BootDQN": "greedy",
@@ -163,6 +164,17 @@ class Recording:
         return type(self.strategy) in (Greedy, Ucb, Gain, Evoi) or self.strategy == Vote()
 
 
+def _with_legal_only(step: Step, legal: Array) -> Step:
+    """Return the step with the legal actions, of these indices, as its only ones."""
+    return replace(
+        step,
+        q=step.q[:, legal],
+        scores=step.scores[legal],
+        action=int(np.searchsorted(legal, step.action)),
+        names=tuple(step.names[action] for action in legal),
+    )
+
+
 def compared_strategies(strategy: Strategy, *, on_deep_sea: bool) -> ComparedStrategies:
     """Return the strategies to compare: the run's own with its parameters, the others as in the paper."""
     return ComparedStrategies(
@@ -252,13 +264,17 @@ class Recorder:
                 rollout = Rollout(self.environment, "the environment", seed=int(rng.integers(2**31)))
                 while not rollout.done and len(steps) < max_steps:
                     observation = rollout.observation()
-                    q = self.run.q_values(observation[None])[0]
+                    legal = rollout.legal()
+                    q = with_legal(self.run.q_values(observation[None]), legal)[0]
                     with blamed_on("the strategy"):
                         scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))
                     frame, cell = self._frame_and_cell(observation)
                     names, reward = self._action_names(cell), rollout.step(action)
-                    steps.append(Step(episode, active, q, scores, action, reward, frame, cell, names))
+                    step = Step(episode, active, q, scores, action, reward, frame, cell, names)
+                    step = step if legal is None else _with_legal_only(step, np.flatnonzero(legal[0]))
+                    if q.shape[-1] == 1 or len(step.names) > 1:  # a single legal action is no choice to explain
+                        steps.append(step)
                     progress(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
         return Recording(self.title, self.strategy, self.strategy_text, has_head, self.compared, self.run.step, steps)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bootdqn.common.specs import Array, Batch, ObservationSpec
+from bootdqn.common.specs import ALL_LEGAL, Array, Batch, ObservationSpec
 from bootdqn.replay.observation_stores import like, make_store
 from bootdqn.replay.prioritized import Priorities, importance_weights
 
@@ -63,6 +63,7 @@ class ReplayBuffer:
         self._reward = np.zeros(total, np.float32)
         self._terminated = np.zeros(total, np.bool_)
         self._mask = np.zeros((total, num_heads), np.bool_)
+        self._legal: Array | None = None  # (total, A), once the environment rules out actions
         self._sampleable = np.zeros(total, np.bool_)
         self._priorities = None if alpha is None else Priorities(total, alpha)
         self._newest = np.arange(num_envs) * self._slots
@@ -74,11 +75,11 @@ class ReplayBuffer:
         """Return the number of transitions that can be sampled."""
         return self._size
 
-    def start_episode(self, env: int, observation: Any) -> None:
-        """Store the first observation of an episode."""
+    def start_episode(self, env: int, observation: Any, legal: Array | None = None) -> None:
+        """Store the first observation of an episode; `legal` (A,) are the legal actions there, None stands for all."""
         slot = int(self._newest[env])
         self._open(env, slot)
-        self._write(slot, observation, age=0)
+        self._write(slot, observation, age=0, legal=legal)
 
     def cut_episode(self, env: int) -> None:
         """End the episode of `env` at its newest observation, which stays as a final one without a transition."""
@@ -94,8 +95,9 @@ class ReplayBuffer:
         *,
         terminated: bool,
         truncated: bool,
+        next_legal: Array | None = None,
     ) -> None:
-        """Store the transition from the newest observation of `env`; `mask` is (K,).
+        """Store the transition from the newest observation of `env`; `mask` is (K,), `next_legal` (A,) or None for all.
 
         After an end (`terminated` or `truncated`) the next call for this environment is `start_episode`.
         """
@@ -109,7 +111,8 @@ class ReplayBuffer:
         following = self._after(slot)
         self._open(env, following)
         if not terminated:
-            self._write(following, next_observation, age=min(int(self._age[slot]) + 1, self._store.history))
+            age = min(int(self._age[slot]) + 1, self._store.history)
+            self._write(following, next_observation, age=age, legal=next_legal)
             if truncated:
                 self.cut_episode(env)
 
@@ -132,15 +135,17 @@ class ReplayBuffer:
             slot, probability = self._priorities.sample(batch_size, rng)
             weight = importance_weights(probability, self._size, beta)
         reward, discount, last = self._look_ahead(slot)
+        following = self._after(last)
         return Batch(
             observation=self._read(slot),
             action=self._action[slot].astype(np.int64),
             reward=reward,
             discount=discount,
-            next_observation=self._read(self._after(last)),
+            next_observation=self._read(following),
             mask=self._mask.take(slot, axis=0),
             weight=weight,
             slot=slot,
+            next_legal=ALL_LEGAL if self._legal is None else self._legal[following],
         )
 
     def update_priorities(self, slot: Array, error: Array) -> None:
@@ -162,6 +167,8 @@ class ReplayBuffer:
     def set_segment(self, index: int, arrays: dict[str, Array], version: int) -> None:
         """Restore what `get_segment` returned; raise a ValueError if it does not fit."""
         start, stop = self._bounds(index)
+        if "legal" in arrays and self._legal is None:
+            self._legal = np.ones((len(self._age), arrays["legal"].shape[-1]), np.bool_)
         for name, array in self._transitions().items():
             array[start:stop] = like(arrays, name, array[start:stop])
         self._store.set_range(start, stop, arrays)
@@ -202,6 +209,11 @@ class ReplayBuffer:
         return actions
 
     @property
+    def num_masked_actions(self) -> int | None:
+        """The number of actions of which the environment rules out some; None where it never did."""
+        return None if self._legal is None else self._legal.shape[1]
+
+    @property
     def nbytes(self) -> int:
         """Memory of the replay in bytes."""
         return self._store.nbytes + self._transition_nbytes
@@ -217,22 +229,28 @@ class ReplayBuffer:
         return sum(array.nbytes for array in (*self._transitions().values(), self._sampleable)) + priorities
 
     def _transitions(self) -> dict[str, Array]:
-        return {
+        arrays: dict[str, Array] = {
             "age": self._age,
             "action": self._action,
             "reward": self._reward,
             "terminated": self._terminated,
             "mask": self._mask,
         }
+        return arrays if self._legal is None else arrays | {"legal": self._legal}
 
     def _bounds(self, index: int) -> tuple[int, int]:
         if not 0 <= index < len(self._num_writes):
             raise ValueError(f"there is no segment {index}")
         return index * SEGMENT_SLOTS, min((index + 1) * SEGMENT_SLOTS, len(self._age))
 
-    def _write(self, slot: int, observation: Any, *, age: int) -> None:
+    def _write(self, slot: int, observation: Any, *, age: int, legal: Array | None) -> None:
         self._store.write(slot, observation)
         self._age[slot] = age
+        if legal is not None and self._legal is None:
+            self._legal = np.ones((len(self._age), len(legal)), np.bool_)
+            self._num_writes[self._num_writes > 0] += 1  # every segment has one more array now
+        if self._legal is not None:
+            self._legal[slot] = True if legal is None else legal
         self._num_writes[slot // SEGMENT_SLOTS] += 1
 
     def _read(self, slot: Array) -> Array:

@@ -21,7 +21,7 @@ from bootdqn.envs.factory import Environment, evaluation_config, make_environmen
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, check_rule, vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import open_run
-from bootdqn.training.loop import checked_observation
+from bootdqn.training.loop import checked_observation, legal_actions, with_legal
 
 
 class Rollout:
@@ -34,11 +34,13 @@ class Rollout:
             TrainingError: It raised.
         """
         self._environment, self._culprit = environment, culprit
-        self._spec = spec_of(environment).observation
+        spec = spec_of(environment)
+        self._spec, self._num_actions = spec.observation, spec.num_actions
+        self._info: dict[str, Any]
         self.done, self.length, self.total_reward = False, 0, 0.0
         with blamed_on(culprit):
             self._observed: Any
-            self._observed, _ = environment.reset(seed=seed)
+            self._observed, self._info = environment.reset(seed=seed)
 
     def observation(self) -> Array:
         """Return the current observation, checked only now, of the type that the networks take.
@@ -49,6 +51,15 @@ class Rollout:
         with blamed_on(self._culprit):
             return checked_observation(self._spec, self._culprit, self._observed)
 
+    def legal(self) -> Array | None:
+        """Return the legal actions (1, A) of the current observation; None where the environment rules out none.
+
+        Raises:
+            TrainingError: Its action mask does not fit its actions.
+        """
+        legal = legal_actions(self._info, self._num_actions, self._culprit)
+        return None if legal is None else legal[None]
+
     def step(self, action: int) -> float:
         """Take an action, and return its raw reward.
 
@@ -56,7 +67,7 @@ class Rollout:
             TrainingError: The environment raised, or the reward is not a number.
         """
         with blamed_on(self._culprit):
-            self._observed, given, terminated, truncated, _ = self._environment.step(action)
+            self._observed, given, terminated, truncated, self._info = self._environment.step(action)
             reward, self.done = float(given), bool(terminated or truncated)
         self.length, self.total_reward = self.length + 1, self.total_reward + reward
         return reward
@@ -135,7 +146,7 @@ def evaluate(
         while not rollout.done and steps < max_steps:
             if stop():
                 return None
-            q = q_values(rollout.observation()[None])
+            q = with_legal(q_values(rollout.observation()[None]), rollout.legal())
             measures += [float(measure[0]) for measure in vote_diversity(q)]
             rollout.step(int(vote(q, rule)[0]))
             steps += 1

@@ -55,6 +55,28 @@ def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -
     return taken
 
 
+def legal_actions(info: dict[str, Any], num_actions: int, culprit: str) -> Array | None:
+    """Return the legal actions (A,) by an environment's `info["action_mask"]`; None where it has none.
+
+    Raises:
+        TrainingError: It is not one number for each action, or no action is legal.
+    """
+    given = info.get("action_mask")
+    if given is None:
+        return None
+    legal = np.asarray(given).astype(np.bool_)
+    if legal.shape != (num_actions,):
+        raise TrainingError(f"{culprit} gave an action_mask of shape {legal.shape}, not ({num_actions},)")
+    if not legal.any():
+        raise TrainingError(f"{culprit} gave an action_mask that rules out every action")
+    return legal
+
+
+def with_legal(q: Array, legal: Array | None) -> Array:
+    """Return Q-values (E, K, A) with -inf for the actions that are not `legal` (E, A); None stands for all."""
+    return q if legal is None else np.where(legal[:, None], q, -np.inf)
+
+
 LARGEST_REWARD = float(np.finfo(np.float32).max)
 """The largest that the replay buffer can store."""
 
@@ -111,12 +133,21 @@ class LoopState:
     """(E,): sum of the rewards of the current episode."""
     bonuses: Array
     """(E,): sum of the information bonuses of the current episode."""
+    legal: Array | None = None
+    """(E, A): legal actions of the observations; None before an environment has ruled out any."""
 
     def add_step(self, env: int, reward: float, bonus: float) -> None:
         """Count a step of the current episode in `env`."""
         self.lengths[env] += 1
         self.returns[env] += reward
         self.bonuses[env] += bonus
+
+    def set_legal(self, env: int, legal: Array | None) -> None:
+        """Set the legal actions (A,) of the observation of `env`; None stands for all."""
+        if legal is not None and self.legal is None:
+            self.legal = np.ones((len(self.lengths), len(legal)), np.bool_)
+        if self.legal is not None:
+            self.legal[env] = True if legal is None else legal
 
     def finish_episode(self, env: int, head: int, info: dict[str, Any]) -> EpisodeResult:
         """Return the finished episode of `env`, and reset its counts."""
@@ -203,19 +234,25 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
     if not here.started:
         reset_environments(components)
     while True:
-        q = learner.q_values(here.observations)
-        acting = Acting(q, actor.heads.copy(), actor.act(q, here.step, learning=here.learning))
+        q = with_legal(learner.q_values(here.observations), here.legal)
+        actions = actor.act(q, here.step, learning=here.learning, legal=here.legal)
+        acting = Acting(q, actor.heads.copy(), actions)
         bonuses, finished = actor.bonuses(q), []
         for env in range(len(environments)):
             action = int(acting.actions[env])
             observation, reward, terminated, truncated, info = _step(components, env, action)
             mask = masks.random(num_heads) < mask_probability
             learned = reward_scale(reward) + bonuses[env]
-            replay.add(env, action, learned, observation, mask, terminated=terminated, truncated=truncated)
+            legal = None if terminated else legal_actions(info, components.spec.num_actions, _named(env))
+            replay.add(
+                env, action, learned, observation, mask, terminated=terminated, truncated=truncated, next_legal=legal
+            )
             here.add_step(env, reward, bonuses[env])
             if terminated or truncated:
                 finished.append(here.finish_episode(env, int(actor.heads[env]), info))
                 observation = reset_environment(components, env)
+            else:
+                here.set_legal(env, legal)
             here.observations[env] = observation
         before, here.step = here.step, here.step + len(environments)
         may_learn, updates = here.step >= rules.learning_starts and len(replay) > 0, []
@@ -233,10 +270,12 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
 def reset_environment(components: Components, env: int, seed: int | None = None) -> Array:
     """Reset one environment, sample its active head, and return its first observation, which is stored."""
     with _blamed_on(components, env):
-        shown, _ = components.environments[env].reset(seed=seed)
+        shown, info = components.environments[env].reset(seed=seed)
         observation = checked_observation(components.spec.observation, _named(env), shown)
+        legal = legal_actions(info, components.spec.num_actions, _named(env))
     components.actor.sample_head(env)
-    components.replay.start_episode(env, observation)
+    components.replay.start_episode(env, observation, legal)
+    components.loop.set_legal(env, legal)
     return observation
 
 

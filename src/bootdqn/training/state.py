@@ -46,6 +46,8 @@ def get_state(training: TrainingState) -> State:
         "bonuses": loop.bonuses,
         "heads": components.actor.heads,
     }
+    if loop.legal is not None:
+        arrays["legal"] = loop.legal
     learner, replay = components.learner.get_state(), components.replay.get_state()
     return State(values, {"learner": learner, "replay": replay, "loop": arrays})
 
@@ -67,6 +69,8 @@ def set_state(training: TrainingState, state: State) -> list[str]:
         components.learner.set_state({name: like(arrays["learner"], name, array) for name, array in of_learner.items()})
         components.replay.set_state(arrays["replay"])
         _refuse_outside(components.replay.actions, components.spec.num_actions, "actions in the replay")
+        if components.replay.num_masked_actions not in (None, components.spec.num_actions):
+            raise ValueError("its action masks are of another number of actions")
         components.streams.set_state(values["streams"])
         components.actor.heads[:] = like(loop, "heads", components.actor.heads)
         _refuse_outside(components.actor.heads, components.actor.num_heads, "heads")
@@ -80,6 +84,7 @@ def set_state(training: TrainingState, state: State) -> list[str]:
             lengths=like(loop, "lengths", fresh.lengths).copy(),
             returns=like(loop, "returns", fresh.returns).copy(),
             bonuses=like(loop, "bonuses", fresh.bonuses).copy(),
+            legal=_legal_in(loop, components),
         )
         rule = training.stopping_rule
         training.metrics.set_state(values["records"])
@@ -125,6 +130,14 @@ def _restore_environments(components: Components, states: list[dict[str, Any]]) 
             components.loop.abandon_episode(env)
             components.loop.observations[env] = reset_environment(components, env)
     return problems
+
+
+def _legal_in(arrays: dict[str, Array], components: Components) -> Array | None:
+    """Return the legal actions (E, A) of the current observations; None where the environment rules out none."""
+    if "legal" not in arrays:
+        return None
+    expected = np.ones((len(components.environments), components.spec.num_actions), np.bool_)
+    return like(arrays, "legal", expected).copy()
 
 
 def _refuse_outside(numbers: Array, limit: int, what: str) -> None:
