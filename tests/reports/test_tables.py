@@ -51,6 +51,12 @@ def test_a_table_without_a_column_keeps_the_others_in_their_order():
     assert (found.name, found.title, found.note, found.text_columns) == ("name", "Title", "note", ("c",))
 
 
+def test_a_cell_that_may_stand_alone_names_its_column():
+    table = Table("name", "Title", ("a<b", "c"), [("1", "2")])
+    assert '<td class="right" data-column="a&lt;b">1</td>' in table.to_html(stacked=True)
+    assert '<td class="right">1</td>' in table.to_html()
+
+
 def test_a_table_for_a_paper_fits_a_column_and_leaves_out_what_is_too_wide():
     table = Table("name", "Title", ("a", "b", "c"), [("1", "2", "3")], text_columns=("b",), detail_columns=("c",))
     latex = table.to_latex()

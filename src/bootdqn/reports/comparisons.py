@@ -86,9 +86,11 @@ def comparisons_table(
     columns = ("task", "measure", "best", "next", "difference", "95 % interval", "rank test", "seeds")
     note = (
         "Means over seeds; the difference is the best less the next. Its interval is a percentile bootstrap over "
-        "seeds, from three on. The test is Mann and Whitney's exact one, two-sided. A run that did not solve DeepSea "
-        "counts with its cap, so ≥ and ≤ mark bounds. The pair was chosen by its means, which favours the first."
+        "seeds, from three on. The test is Mann and Whitney's exact one, two-sided. The pair was chosen by its means, "
+        "which favours the first."
     )
+    if any(one.ours_censored or one.theirs_censored for one in comparisons):
+        note += " A run that did not solve DeepSea counts with its cap, so ≥ and ≤ mark bounds."
     rows = [comparison.row() for comparison in comparisons[:MAX_ROWS]]
     return Table("comparisons", "The comparison this rests on", columns, rows, note, text_columns=columns[:4])
 

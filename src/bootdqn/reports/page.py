@@ -26,6 +26,14 @@ th, td { padding: 0.35rem 0.6rem; border-bottom: 1px solid var(--line); vertical
 th { position: sticky; top: 0; background: var(--back); }
 .right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .left { text-align: left; }
+@media (max-width: 40rem) {
+  .stacked thead { display: none; }
+  .stacked tr, .stacked td { display: block; text-align: left; white-space: normal; }
+  .stacked tr { border-bottom: 2px solid var(--line); }
+  .stacked td { border: 0; padding: 0.15rem 0; }
+  .stacked td:empty { display: none; }
+  .stacked td::before { content: attr(data-column) ": "; color: var(--soft); }
+}
 """
 _COLOUR = re.compile(r"(?<=[ ;\"])(fill|stroke): (#[0-9a-f]{6})")
 _INK, _PAPER = "#000000", "#ffffff"

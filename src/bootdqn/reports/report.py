@@ -71,12 +71,12 @@ class Content:
         self.figures[name] = SavedFigure(to_svg(figure), to_png(figure))
         return figure_html(self.figures[name].svg, caption)
 
-    def table(self, table: Table | None) -> str:
-        """Keep a table and return it for the page."""
+    def table(self, table: Table | None, *, stacked: bool = False) -> str:
+        """Keep a table and return it for the page; `stacked` as for `Table.to_html`."""
         if table is None:
             return ""
         self.tables[table.name] = table
-        return table.to_html()
+        return table.to_html(stacked=stacked)
 
 
 def default_page(roots: Sequence[Path]) -> Path:
@@ -112,7 +112,7 @@ def write_report(root: Path | Sequence[Path], out: Path) -> Path:
         answer(deep_sea_runs, bsuite_scores, evaluations, gym_runs),
         _facts(study.runs, roots, out),
     )
-    comparison = content.table(comparisons_table(deep_sea_runs, evaluations, gym_runs))
+    comparison = content.table(comparisons_table(deep_sea_runs, evaluations, gym_runs), stacked=True)
     _write(out, page(heading, comparison, content.sections), content)
     return out
 

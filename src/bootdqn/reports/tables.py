@@ -43,19 +43,16 @@ class Table:
         rows = [tuple(row[number] for number in kept) for row in self.rows]
         return replace(self, columns=tuple(self.columns[number] for number in kept), rows=rows)
 
-    def to_html(self) -> str:
-        """Return it for a page; every cell is escaped."""
+    def to_html(self, *, stacked: bool = False) -> str:
+        """Return it for a page; every cell is escaped. A `stacked` one has its cells below each other on a phone."""
         sides = ["left" if column in self.text_columns else "right" for column in self.columns]
         head = "".join(f'<th class="{side}">{escape(c)}</th>' for c, side in zip(self.columns, sides, strict=True))
-        body = "".join(
-            "<tr>"
-            + "".join(f'<td class="{s}">{escape(text)}</td>' for text, s in zip(row, sides, strict=True))
-            + "</tr>"
-            for row in self.rows
-        )
+        names = [f' data-column="{escape(column)}"' if stacked else "" for column in self.columns]
+        body = "".join(f"<tr>{''.join(map(_html_cell, row, sides, names))}</tr>" for row in self.rows)
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
+        kind = " class='stacked'" if stacked else ""
         return (
-            f"<h3>{escape(self.title)}</h3><div class='wide'><table><thead><tr>{head}</tr></thead>"
+            f"<h3>{escape(self.title)}</h3><div class='wide'><table{kind}><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table></div>{note}"
         )
 
@@ -89,6 +86,10 @@ class Table:
                 r"\end{tabular}}", r"\end{table}", "",
             ]
         )  # fmt: skip
+
+
+def _html_cell(text: str, side: str, name: str) -> str:
+    return f'<td class="{side}"{name}>{escape(text)}</td>'
 
 
 def _latex(text: str) -> str:
