@@ -9,9 +9,11 @@ library to one thread. They take turns, round by round, and the median over the 
 time, which on one core is what a clock shows when nothing else runs there; the clock's time is shown beside it.
 Compilation is over before the first round. That every step made an update is checked.
 
-This program's step grows with the number of different states in a batch and in the past, so it is timed at three ages,
-and the slowest is the one compared. What is left unequal is to bsuite's favour: its replay is nearly empty; its target
-is the target network's maximum instead of double DQN's; it acts by one member, where most strategies ask all of them.
+This program's step grows with the number of different states in a batch, so it is timed at three ages, and the slowest
+is the one compared. What is left unequal is to bsuite's favour: its replay is nearly empty; its target is the target
+network's maximum instead of double DQN's; it acts by one member, where most strategies ask all of them.
+
+The parts of a step are then timed one by one, and so is a step of a run that never updates.
 """
 
 import importlib.util
@@ -25,7 +27,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import metadata
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
@@ -35,6 +36,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from benchmarks.results import Row, show, write
 from bootdqn.cli.arguments import parse_command
 
 ONE_THREAD = {
@@ -48,6 +50,18 @@ ONE_THREAD = {
 PEER_PACKAGES = {"bsuite": "bsuite", "jax": "jax", "haiku": "dm-haiku", "optax": "optax", "rlax": "rlax"}
 INSTALL = "run `make bench`, which installs what the comparison needs"
 LEARNING_STARTS, REPLAY_CAPACITY = 128, 10_000
+MATCHED_LIMITS = {10: 20, 30: 30}
+"""How many times as long bsuite's matched agent should take, at each size."""
+ROUNDS_OF_PARTS = 15
+LIMITS: dict[tuple[str, int | None], float] = {
+    ("select an action", None): 25,
+    ("Q-values of one state", None): 12,
+    ("sample a batch", None): 20,
+    ("update", 10): 220,
+    ("update", 30): 550,
+    ("step without updates", 10): 1e6 / 12_000,
+}
+"""Microseconds that a part may take at a size, or at all of them."""
 
 Run = Callable[[int], int]
 """Runs so many episodes of N steps to the end, and returns how many updates that made."""
@@ -65,8 +79,10 @@ class Options:
     """Steps in a turn, rounded up to whole episodes."""
     strategy: str = "evoi:reduce=sum"
     """How this program acts; bsuite's agent follows the active member."""
+    part_sizes: tuple[int, ...] = (10, 30, 50, 100)
+    """Sizes N at which the parts of this program's step are timed."""
     json: Path | None = None
-    """File for all the times, the versions and the machine."""
+    """File for the rows of the tables, and the machine."""
 
 
 class Contestant(NamedTuple):
@@ -290,18 +306,98 @@ def last_line(results: Results) -> str:
     return f"ratio to bsuite's default agent: {ratios('default')}; matched: {ratios('matched')}"
 
 
-def report(options: Options, results: Results) -> dict[str, Any]:
-    """Return everything that was measured, and with what, ready for JSON."""
-    from bootdqn.runs.provenance import provenance
+def parts(options: Options, core: int | None) -> list[Row]:
+    """Return the processor time of each part of this program's step, with a fifth of the replay full."""
+    context = multiprocessing.get_context("spawn")
+    rows = []
+    for size in options.part_sizes:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=time_parts, args=(theirs, core, size, options.strategy), daemon=True)
+        process.start()
+        theirs.close()
+        try:
+            times: dict[str, float] = ours.recv()
+        except EOFError:
+            raise SystemExit(f"the process that times the parts at N={size} ended early") from None
+        finally:
+            process.join()
+        for part, microseconds in times.items():
+            limit = LIMITS.get((part, size)) or LIMITS.get((part, None))
+            ratio = None if limit is None else microseconds / limit
+            peer = "" if limit is None else f"{limit:,.0f} us"
+            rows.append(
+                Row(f"DeepSea N={size}: {part}", peer, microseconds, "us", ratio, None if ratio is None else "<= 1")
+            )
+    return rows
 
-    return {
-        "strategy": options.strategy,
-        "columns": Turn._fields,
-        "turns": results,
-        "ratio": {size: {key: ratio(turns, key) for key in turns} for size, turns in results.items()},
-        "peers": {package: metadata.version(package) for package in ("jaxlib", *PEER_PACKAGES.values())},
-        "provenance": provenance(threads=1),
-    }
+
+def time_parts(calls: Connection, core: int | None, size: int, strategy: str) -> None:
+    """Send the microseconds of each part: the least of several rounds, since other work only adds to them."""
+    import numpy as np
+
+    from bootdqn.config.train import DEEP_SEA, resolve
+    from bootdqn.runs.threads import pinned_threads
+    from bootdqn.training.loop import make_components, train
+
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+
+    def least(run: Callable[[], object], calls: int) -> float:
+        def once() -> float:
+            start = time.process_time()
+            for _ in range(calls):
+                run()
+            return (time.process_time() - start) / calls * 1e6
+
+        return min(once() for _ in range(ROUNDS_OF_PARTS))
+
+    def started(**settings: Any) -> tuple[Any, Iterator[object]]:
+        env, actor = replace(DEEP_SEA.env, size=size), replace(DEEP_SEA.actor, strategy=strategy)
+        config = resolve(replace(DEEP_SEA, env=env, actor=actor, learner=replace(DEEP_SEA.learner, **settings)))
+        components = make_components(config)
+        steps = train(config, components)
+        for _ in range(REPLAY_CAPACITY // 5):
+            next(steps)
+        return components, steps
+
+    with pinned_threads(1):
+        components, steps = started()
+        learner, replay, rng = components.learner, components.replay, np.random.default_rng(0)
+        observations, batches = components.loop.observations, [replay.sample(128, rng) for _ in range(64)]
+        turns = itertools.cycle(range(64))
+
+        def update() -> None:
+            number = next(turns)
+            learner.update(batches[number])
+            if number % size == 0:
+                learner.update_target()
+
+        q, select = learner.q_values(observations)[0], components.actor._strategy.select
+        times = {
+            "whole step": least(lambda: next(steps), 256),
+            "select an action": least(lambda: select(q, 3, rng), 512),
+            "Q-values of one state": least(lambda: learner.q_values(observations), 512),
+            "sample a batch": least(lambda: replay.sample(128, rng), 512),
+            "update": least(update, 128),
+        }
+        _, acting = started(update_every=10**9)
+        calls.send(times | {"step without updates": least(lambda: next(acting), 512)})
+
+
+def rows_of(results: Results) -> list[Row]:
+    """Return the ratios to bsuite's agents."""
+    return [
+        Row(
+            f"DeepSea N={size}: whole step beside bsuite's",
+            f"{key} boot_dqn",
+            max(time_of(turns[ours]) for ours in turns if ours.startswith("ours")) * 1e6,
+            "us",
+            ratio(turns, key),
+            f">= {MATCHED_LIMITS[size]}" if key == "matched" and size in MATCHED_LIMITS else None,
+        )
+        for size, turns in results.items()
+        for key in ("default", "matched")
+    ]
 
 
 def checked(options: Options) -> Options:
@@ -331,10 +427,9 @@ def main() -> None:
     print(
         f"One thread on {where}. Processor time; clock: µs/step by the clock. Ratio: to the slowest of bootdqn's ages."
     )
-    if options.json:
-        from bootdqn.common.files import write_json_atomically
-
-        write_json_atomically(options.json, report(options, results))
+    rows = [*rows_of(results), *parts(options, core)]
+    show("DeepSea", rows)
+    write(options.json, rows)
     print(last_line(results))
 
 
