@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bootdqn
+from bootdqn.inspector.figure import plot_step
 from bootdqn.inspector.page import inspect_run, write_page
 from bootdqn.inspector.recording import Recorder
 from reference.browser import data_of, driven, opened
@@ -68,6 +69,19 @@ def test_a_bonus_too_small_for_the_scale_of_q_is_seen_in_the_relative_view_which
         for a in (0, 1):
             assert bonuses[f"{name}-{a}"] == pytest.approx(max(0.5, bonus[a] * pixels), abs=0.01)
     assert max(bonuses.values()) > 15 > 5 > max(dict(clicked["bonuses"]).values())
+
+
+def test_the_figure_chooses_the_relative_view_too(deep_sea):
+    q = np.array([[6.02, 5.98, 0.0, -1.0], [5.90, 6.00, 0.1, -1.2], [5.94, 6.00, 0.0, -0.9]])
+    recording = with_q_values(Recorder(deep_sea).record(episodes=1, max_steps=1, seed=0, head=None), q)
+    axes = plot_step(recording, 0).axes[1]
+    tops = np.reshape([bar.get_y() + bar.get_height() for bar in axes.patches], (4, 4))
+    own, gain, evoi = q[0] - q.mean(axis=0).max(), bootdqn.gain(q)[0], bootdqn.evoi(q, reduce="sum")
+    assert tops == pytest.approx(np.stack([own, own + gain, own, own + evoi]))
+    low, high = axes.get_ylim()
+    assert max(gain.max(), evoi.max()) > 0.05 * (high - low), "the largest bonus is seen"
+    assert axes.get_ylabel() == "Q less the value of the state, 5.99"
+    assert [text.get_text() for text in axes.texts] == ["▼ -6", "▼ -7"]
 
 
 def test_the_absolute_view_is_chosen_where_bonuses_are_seen(deep_sea, tmp_path):

@@ -66,18 +66,21 @@ def _plot_state(axes: Axes, step: Step, recording: Recording) -> None:
 
 def _plot_values(axes: Axes, step: Step, recording: Recording) -> None:
     found = recording.analysis(step)
+    relative = bonuses_are_invisible(recording)
+    shift = float(found.mean.max()) if relative else 0.0
+    q, own = step.q - shift, found.own - shift
     x = np.arange(len(step.names))
-    floor = _scale(axes, _plotted_values(step, found))
+    floor = _scale_to_bonuses(axes, q, own, found) if relative else _scale(axes, _plotted_values(step, found))
     colours = {"gain": algorithm("gain").colour, "EVOI": algorithm("evoi:reduce=sum").colour}
-    for (label, extra), shift in zip((("gain", found.gain), ("EVOI", found.evoi)), (-0.2, 0.2), strict=True):
-        label_of_q = f"Q of head {step.head}" if shift < 0 else None
-        axes.bar(x + shift, found.own - floor, 0.36, bottom=floor, color="#b8c4d6", label=label_of_q)
-        axes.bar(x + shift, extra, 0.36, bottom=found.own, color=colours[label], label=label)
-        axes.axhline(float((found.own + extra).max()), color=colours[label], linestyle="--", linewidth=1)
-    for values in step.q:
+    for (label, extra), side in zip((("gain", found.gain), ("EVOI", found.evoi)), (-0.2, 0.2), strict=True):
+        label_of_q = f"Q of head {step.head}" if side < 0 else None
+        axes.bar(x + side, own - floor, 0.36, bottom=floor, color="#b8c4d6", label=label_of_q)
+        axes.bar(x + side, extra, 0.36, bottom=own, color=colours[label], label=label)
+        axes.axhline(float((own + extra).max()), color=colours[label], linestyle="--", linewidth=1)
+    for values in q:
         axes.scatter(x, values, s=9, color="black", alpha=0.5, zorder=3)
     _label_actions(axes, step)
-    axes.set_ylabel("value")
+    axes.set_ylabel(f"Q less the value of the state, {shift:.3g}" if relative else "value")
     who = f"head {step.head}" if recording.follows_head else recording.strategy_text
     axes.set_title(as_plotted(f"{who} did {step.names[step.action]}"), fontsize=9)
     axes.figure.legend(loc="outside upper right", ncols=3, frameon=False, fontsize=8)
@@ -119,6 +122,19 @@ def _scale(axes: Axes, values: Array, margin: float = 0.08) -> float:
     if low <= 0 <= high:
         axes.axhline(0, color="black", linewidth=0.8)
         return 0.0
+    return low - pad
+
+
+def _scale_to_bonuses(axes: Axes, q: Array, own: Array, found: StepAnalysis) -> float:
+    """Fit the axis to the bonuses on relative Q-values, mark actions far below, and return the bottom of the bars."""
+    bonus = float(max(found.gain.max(), found.evoi.max()))
+    high = float(max(q.max(), (own + found.gain).max(), (own + found.evoi).max()))
+    low = float(max(q.min(), min(0.0, own.max()) - 6 * bonus)) if bonus > 0 else float(q.min())
+    pad = 0.08 * (high - low or 1)
+    axes.set_ylim(low - pad, high + pad)
+    axes.axhline(0, color="black", linewidth=0.8)
+    for action in np.flatnonzero(own < low - pad):
+        axes.annotate(f"▼ {own[action]:.2g}", (action, low - pad), ha="center", va="bottom", fontsize=6)
     return low - pad
 
 
