@@ -14,7 +14,6 @@ from bootdqn.reports.atari import (
     SPEED_DEPENDS_ON,
     best_scores,
     by_cell,
-    by_heads,
     curve,
     format_frames,
     games_of,
@@ -23,8 +22,8 @@ from bootdqn.reports.atari import (
     leader,
     mean_diversity,
     normalised_strata,
-    speeds_of,
 )
+from bootdqn.reports.atari_heads import by_heads, speeds_of
 from bootdqn.reports.statistics import interval_of_mean
 from reproduction.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Verdict
 

@@ -16,8 +16,8 @@ from bootdqn.reports.atari import (
     improvements,
     in_common,
     maximal_scores,
-    runtime_table,
 )
+from bootdqn.reports.atari_heads import runtime_table
 from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
 from reference.run_directories import write_atari

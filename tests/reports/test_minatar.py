@@ -10,6 +10,8 @@ from scipy.stats import trim_mean
 
 import bootdqn
 from bootdqn.config.train import to_flat
+from bootdqn.envs.minatar import palette
+from bootdqn.inspector.recording import Recorder
 from bootdqn.reports.atari import evaluations_of, normalised_scores, normalised_strata
 from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
@@ -78,6 +80,14 @@ def test_the_page_has_what_it_has_for_atari_labelled_as_an_analogue(runs, tmp_pa
     assert "frames" not in re.sub("<svg.*?</svg>", "", section, flags=re.DOTALL)
     assert "BootDQN-EVOI" in section
     assert "EVOI (mean)" not in section, "EVOI is the mean over heads here"
+
+
+def test_the_inspector_shows_the_game_in_its_colours_and_names_its_actions(runs):
+    recorder = Recorder(runs / "paper-minatar-smoke/breakout/evoi/seed-0")
+    steps = recorder.record(episodes=1, max_steps=5, seed=0, head=0).steps
+    assert steps[0].names == ("NOOP", "LEFT", "RIGHT")
+    colours = {tuple(colour) for step in steps for colour in step.frame.reshape(-1, 3).tolist()}
+    assert colours == {tuple(colour) for colour in palette(4).tolist()}
 
 
 def test_random_play_is_what_was_measured():

@@ -21,10 +21,10 @@ from bootdqn.reports.atari import (
     evaluations_of,
     maximal_scores,
     normalised_scores,
-    runtime_table,
     vote_diversity,
     with_paper_heads,
 )
+from bootdqn.reports.atari_heads import runtime_table
 from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
 from bootdqn.reports.results import load_results

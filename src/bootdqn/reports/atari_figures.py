@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 from bootdqn.common.text import as_plotted
 from bootdqn.config.variants import atari_algorithm
 from bootdqn.reports import paper
-from bootdqn.reports.atari import by_cell, by_heads, curve, games_of, name_of, normalised_strata, variants_of
+from bootdqn.reports.atari import by_cell, curve, games_of, name_of, normalised_strata, variants_of
+from bootdqn.reports.atari_heads import by_heads
 from bootdqn.reports.statistics import performance_profile
 from bootdqn.reports.style import RC_PARAMS, VariantStyle, labelled_lines, legend_below, mean_line, variant_styles
 from bootdqn.reports.suites import ATARI, Suite

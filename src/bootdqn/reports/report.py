@@ -25,6 +25,7 @@ from bootdqn.reports import (
     acting,
     atari,
     atari_figures,
+    atari_heads,
     bsuite,
     bsuite_figures,
     deep_sea,
@@ -269,10 +270,10 @@ def _add_games(content: Content, study: Study, suite: Suite) -> pd.DataFrame:
         figure = atari_figures.diversity(plotted, measure, axis, suite)
         parts.append(content.figure(f"{suite.kind}-{measure.replace('_', '-')}", figure, f"Vote diversity. {caption}"))
     parts.append(content.table(atari.vote_diversity(runs, suite)))
-    if atari.by_heads(evaluations):
+    if atari_heads.by_heads(evaluations):
         figure = atari_figures.heads(evaluations, suite)
         parts.append(content.figure(f"{suite.kind}-heads", figure, f"Several numbers of heads. {caption}"))
-        parts.append(content.table(atari.runtime_table(evaluations, suite)))
+        parts.append(content.table(atari_heads.runtime_table(evaluations, suite)))
     content.sections.append((suite.title, "".join(parts)))
     return evaluations
 
