@@ -109,7 +109,10 @@ def test_curves_grow_and_a_run_that_is_started_later_appears(tmp_path):
     assert runs.update() == {"where": str(tmp_path), "runs": [], "left": None, "speed": 0, "charts": []}
     write_deep_sea(tmp_path / "a", "gain", bad=[True, True, False, False])
     (chart,) = runs.update()["charts"]
-    assert (chart["task"], chart["what"]) == ("DeepSea, N = 5", "fraction of bad episodes by episodes")
+    assert (chart["task"], chart["what"]) == (
+        "DeepSea, N = 5",
+        "fraction of bad episodes, solved below 0.9 by episodes",
+    )
     (curve,) = chart["curves"]
     assert curve["label"] == "BootDQN-Gain"
     assert curve["lines"] == [{"points": [(1, 1), (2, 1), (3, 0.6667), (4, 0.5)], "finished": True}]
@@ -159,3 +162,10 @@ def test_at_most_eight_algorithms_are_plotted_on_a_task(tmp_path):
     (chart,) = LiveRuns([tmp_path]).update()["charts"]
     assert (len(chart["curves"]), chart["left_out"]) == (8, 2)
     assert len({(curve["colour"], curve["dash"]) for curve in chart["curves"]}) == 8
+
+
+def test_tasks_are_in_the_order_of_their_numbers(tmp_path):
+    for size in (12, 8):
+        write_deep_sea(tmp_path / str(size), size=size, bad=[True, False])
+    charts = LiveRuns([tmp_path]).update()["charts"]
+    assert [chart["task"] for chart in charts] == ["DeepSea, N = 8", "DeepSea, N = 12"]

@@ -1,6 +1,7 @@
 """Follow runs while they are trained: of each file only what was added since the last time is read."""
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -159,7 +160,11 @@ class FollowedRun:
         evaluated = self._evaluations.points()
         if evaluated and not self._with_regret:
             return f"evaluation return by {_UNITS.get(self._budget, 'steps')}", evaluated
-        what = "fraction of bad episodes" if self._with_regret else f"return of the last {RECENT_EPISODES} episodes"
+        what = (
+            "fraction of bad episodes, solved below 0.9"
+            if self._with_regret
+            else f"return of the last {RECENT_EPISODES} episodes"
+        )
         by = "episodes" if self._with_regret else _UNITS.get(self._budget, "steps")
         return f"{what} by {by}", self._training.points()
 
@@ -180,7 +185,7 @@ class FollowedRun:
             "status": status,
             "completed": round(completed, 4),
             "position": f"{used:,} of {budget:,} {_UNITS.get(self._budget, '')}" if budget else "",
-            "speed": self._speed if active else None,
+            "speed": self._speed if active and self._seconds else None,
             "left": None if left is None else round(left),
             "result": _result(row),
             "problem": row.get("error") or row.get("problem") or self._problem,
@@ -214,6 +219,11 @@ def _result(row: Record) -> str:
     return "" if best is None else f"best evaluation {best:,.4g}"
 
 
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Return a sort key by which N = 8 comes before N = 12."""
+    return [(int(word), "") if word.isdecimal() else (0, word) for word in re.split(r"([0-9]+)", text)]
+
+
 class LiveRuns:
     """All runs below some directories, with those that are started later."""
 
@@ -244,7 +254,7 @@ class LiveRuns:
             what, points = run.curve()
             if isinstance(run.row.get("variant"), Variant) and len(points) > 1:
                 charts.setdefault((run.row["task"], what), []).append(run)
-        for (task, what), runs in charts.items():
+        for (task, what), runs in sorted(charts.items(), key=lambda item: _natural(item[0][0])):
             named = atari_algorithm if runs[0].row["environment"] == "atari" else algorithm
             styles = variant_styles((run.row["variant"] for run in runs), named)
             shown = dict(list(styles.items())[:MAX_CURVES])
