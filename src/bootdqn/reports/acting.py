@@ -38,6 +38,10 @@ def runs_by_task(study: Study) -> dict[str, pd.DataFrame]:
     runs = runs.assign(has_line=runs.run.map(points).fillna(0) >= MIN_POINTS)
     largest = runs["size"][runs.has_line & (runs.environment == "deep-sea")].max()
     runs = runs[(runs.environment != "deep-sea") | (runs["size"] == largest)]
+    settings = set(runs.task[runs.has_line & (runs.environment == "bsuite")])
+    by_index = sorted(settings, key=lambda task: int(task.partition("/")[2]))
+    hardest = {task.partition("/")[0]: task for task in by_index}  # of each experiment
+    runs = runs[(runs.environment != "bsuite") | runs.task.isin(hardest.values())]
     return {task: group for task, group in runs.groupby("task", sort=False) if group.has_line.any()}
 
 

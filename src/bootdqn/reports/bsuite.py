@@ -40,7 +40,7 @@ def swing_up_scores(mean_return: Values, best_episode: Values) -> Values:
 def bsuite_runs(study: Study) -> pd.DataFrame:
     """Return the runs that count, with `experiment`, `index` of the setting, `size` of DeepSea and `score` in [0, 1].
 
-    `short` marks runs of fewer episodes than bsuite's. bsuite scores these, too, by the episodes that they have.
+    `short` marks runs of fewer episodes than bsuite's that more episodes might change. bsuite scores them, too.
     """
     runs = study.counted("bsuite").copy()
     runs = runs[runs.task.isin(BSUITE_IDS)]
@@ -48,7 +48,8 @@ def bsuite_runs(study: Study) -> pd.DataFrame:
     runs["experiment"] = pd.Series([config.experiment for config in configs], runs.index, dtype=object)
     runs["index"] = pd.Series([int(config.label.partition("/")[2]) for config in configs], runs.index, dtype=int)
     runs["size"] = pd.Series([config.size for config in configs], runs.index, dtype="Int64")
-    runs["short"] = runs.budget < pd.Series([config.default_max_episodes for config in configs], runs.index, dtype=int)
+    episodes = pd.Series([config.default_max_episodes for config in configs], runs.index, dtype=int)
+    runs["short"] = (runs.budget < episodes) & runs.solved_at.isna()
     swing_up = runs.experiment == "cartpole_swingup"
     mean_return = (runs.total_return / runs.episodes.astype(float)).to_numpy(float)
     runs["score"] = np.where(

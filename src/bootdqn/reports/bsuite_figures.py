@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.projections.polar import PolarAxes
 
 from bootdqn.config.bsuite import EXPERIMENTS
@@ -31,7 +32,7 @@ def radar(scores: pd.DataFrame) -> Figure:
     """
     styles = variant_styles(scores.variant)
     with mpl.rc_context(RC_PARAMS):
-        figure = Figure(figsize=(9.5, 4.4), layout="constrained")
+        figure = Figure(figsize=(9.5, 4.6), layout=ConstrainedLayoutEngine(h_pad=0.15))  # the names of the corners
         grid = figure.add_gridspec(1, 2, width_ratios=[1, 1.35])
         polar = figure.add_subplot(grid[0], projection="polar")
         assert isinstance(polar, PolarAxes)
@@ -106,11 +107,11 @@ def _plot_solved(axes: Axes, runs: pd.DataFrame, style: VariantStyle, shift: flo
 
 
 def _format_solved(axes: Axes) -> None:
-    sizes = np.linspace(9, 51, 200)
+    sizes = np.linspace(8, 52, 200)
     axes.plot(sizes, np.minimum(2.0**sizes + FORGIVENESS, 3 * DEEP_SEA_EPISODES), "--", color="#888888", linewidth=1)
     axes.set_yscale("log")
     axes.set_ylim(0.8, 1.8 * DEEP_SEA_EPISODES)
-    axes.set_xlim(9, 51)
+    axes.set_xlim(8, 52)
     axes.set_xlabel("N")
     axes.set_ylabel("solved at episode")
 
