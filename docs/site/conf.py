@@ -53,7 +53,15 @@ NAVIGATION = {
     "API reference": [
         f"docs/site/api-{name}" for name in ("formulas", "strategies", "runs", "settings", "environments", "agent")
     ],
-    "Environments": ["docs/deep-sea", "docs/atari", "docs/minatar", "docs/bsuite", "docs/gymnasium", "docs/two-paths"],
+    "Environments": [
+        "docs/deep-sea",
+        "docs/atari",
+        "docs/minatar",
+        "docs/bsuite",
+        "docs/minigrid",
+        "docs/gymnasium",
+        "docs/two-paths",
+    ],
     "Algorithms": ["docs/specification", "docs/algorithms/README", "docs/algorithms/*"],
     "Results": ["docs/reproduction", "docs/reproduction/*", "reproduction/README"],
     "Project": ["docs/design", "docs/reliability", "docs/untrusted-files", "docs/speed", "CONTRIBUTING", "CHANGELOG"],

@@ -15,7 +15,7 @@ from bootdqn.cli.sweep import DemoCommand, SweepCommand
 from bootdqn.cli.train import ResumeCommand, TrainCommand
 from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
 from bootdqn.common.text import did_you_mean, printable
-from bootdqn.config.train import ATARI, BSUITE, DEEP_SEA, GYM, MINATAR
+from bootdqn.config.train import ATARI, BSUITE, DEEP_SEA, GYM, MINATAR, MINIGRID
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.plugins import Plugins
 
@@ -74,6 +74,12 @@ COMMANDS: dict[str, Any] = {
             TrainCommand(GYM),
             "Train one agent on any Gymnasium environment with discrete actions.",
             example="bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
+            synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
+        ),
+        "minigrid": CommandSpec(
+            TrainCommand(MINIGRID),
+            "Train one agent on a MiniGrid environment: as `train gym`, with settings that learn DoorKey-5x5.",
+            example="bootdqn train minigrid --env-id MiniGrid-DoorKey-5x5-v0 --total-steps 50000",
             synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
         ),
         "bsuite": CommandSpec(

@@ -17,6 +17,7 @@ from bootdqn.common.text import did_you_mean
 from bootdqn.config.envs import GymConfig
 from bootdqn.envs.installed import how_to_get, register_installed
 from bootdqn.envs.minatar import MinAtarGame
+from bootdqn.envs.minigrid import SymbolicPlanes, is_minigrid
 
 
 class EpisodeNotReproducedError(Exception):
@@ -100,7 +101,7 @@ class SeededEpisodes(gymnasium.Wrapper[Any, int, Any, int]):
 def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> SeededEpisodes | MinAtarGame:
     """Return the environment `config.env_id` of Gymnasium's registry, or of an installed package.
 
-    Of a dictionary of observations with an `image`, such as MiniGrid's, only the image is used.
+    MiniGrid's observations become planes (`SymbolicPlanes`); of another dictionary with an `image` only that is used.
 
     Raises:
         RenderModeError: It takes no `render_mode`. One that does not support the mode raises when it is rendered.
@@ -128,7 +129,9 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
     except Exception as error:
         raise UsageError(f"--env-id {config.env_id} cannot be made: {type(error).__name__}: {error}") from error
     observations = environment.observation_space
-    if isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
+    if is_minigrid(environment):
+        environment = SymbolicPlanes(environment)
+    elif isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
         environment = TransformObservation(environment, lambda seen: seen["image"], observations["image"])
     if config.env_id.startswith("MinAtar/"):
         return MinAtarGame(environment.unwrapped)  # no seed replays its episodes: the last action outlives a reset
