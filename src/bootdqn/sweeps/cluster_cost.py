@@ -8,7 +8,7 @@ from statistics import median, quantiles
 from rich.table import Table
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import format_bytes, format_count
+from bootdqn.common.text import format_bytes, format_count, format_number
 from bootdqn.config.train import SavingConfig
 from bootdqn.replay.buffer import SEGMENT_SLOTS
 from bootdqn.runs.resources import COPIES_OF_LEARNED, METRICS_BYTES, ResourceEstimate
@@ -114,7 +114,7 @@ def describe(cluster: ClusterConfig) -> str:
     nodes = f"{format_count(cluster.nodes, 'node')} of {cores}, {gpus}{cluster.memory_gib:g} GiB of memory"
     if cluster.frames_per_second is None:
         return f"{nodes}; runs as fast as on this machine"
-    speed = f"{cluster.frames_per_second:,.0f} frames/s for a run alone (assumed)"
+    speed = f"{cluster.frames_per_second:,.0f} frames/s for a run alone"
     if cluster.gpus and cluster.runs_per_gpu > 1:
         shared = cluster.frames_per_second / cluster.shared_slowdown
         speed += f", {shared:,.0f} for each of {cluster.runs_per_gpu} on a GPU"
@@ -145,8 +145,8 @@ def _quantities(cluster: ClusterConfig) -> list[tuple[str, Callable[[Simulation]
     rows: list[tuple[str, Callable[[Simulation], float], Callable[[float], str]]] = [
         ("runs at a time, at most", lambda one: one.most_at_a_time, "{:,.0f}".format),
         ("wall time", lambda one: one.seconds, duration),
-        (f"{unit}, all nodes until the end", lambda one: one.seconds * hours, "{:,.0f}".format),
-        ("GPU hours with a run", lambda one: one.gpu_seconds_in_use / 3600, "{:,.0f}".format),
+        (f"{unit}, all nodes until the end", lambda one: one.seconds * hours, format_number),
+        ("GPU hours with a run", lambda one: one.gpu_seconds_in_use / 3600, format_number),
         ("storage, at most", lambda one: one.most_disk, format_bytes),
         ("checkpoints written", lambda one: one.written, format_bytes),
         ("checkpoints written a second", lambda one: one.written / one.seconds, format_bytes),
