@@ -108,8 +108,8 @@ def test_the_table_has_the_totals_without_and_with_failures(tmp_path):
     assert problems == []
     assert calm["runs at a time, at most"] == ("2",)
     assert calm["wall time"] == ("8h 53m",)
-    assert calm["GPU hours, all nodes until the end"] == ("36",)
-    assert calm["GPU hours with a run"] == ("18",)
+    assert calm["GPU hours, all nodes until the end"] == ("35.56",)
+    assert calm["GPU hours with a run"] == ("17.78",)
     cluster = ClusterConfig(1, 4.0, 2, **settings, node_failures_per_hour=0.1)
     failing = rows_of(simulate_sweep(runs, tmp_path, cluster, SavingConfig()).table)
     assert {name: cells[0] for name, cells in failing.items()}.items() >= {n: c[0] for n, c in calm.items()}.items()
