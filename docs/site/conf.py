@@ -7,6 +7,8 @@ API reference are the only parts that the site adds.
 import re
 import shutil
 from dataclasses import is_dataclass
+from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 from typing import get_type_hints
 
@@ -66,7 +68,7 @@ NAVIGATION = {
     "Results": ["docs/reproduction", "docs/reproduction/*", "reproduction/README"],
     "Project": ["docs/design", "docs/reliability", "docs/untrusted-files", "docs/speed", "CONTRIBUTING", "CHANGELOG"],
 }
-"""Captions and pages of the side bar. A page that no entry names fails the build."""
+"""Captions and pages of the side bar. Pages that no entry names come last, under "More"."""
 
 html_theme = "furo"
 html_static_path = ["site.css"]
@@ -91,10 +93,12 @@ python_maximum_signature_line_length = 100
 _COLON = "\ue000"
 
 
-def add_navigation(_app: Sphinx, page: str, source: list[str]) -> None:
+def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
     """Append the side bar's tables of contents to the front page."""
     if page == root_doc:
-        for caption, entries in NAVIGATION.items():
+        patterns = [root_doc, *chain.from_iterable(NAVIGATION.values())]
+        more = sorted(one for one in app.env.found_docs if not any(fnmatch(one, pattern) for pattern in patterns))
+        for caption, entries in (NAVIGATION | ({"More": more} if more else {})).items():
             pages = "\n".join(entries)
             source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{pages}\n```\n"
 
