@@ -128,9 +128,9 @@ def in_common(evaluations: pd.DataFrame, most: int | None = None) -> pd.DataFram
 
 
 def format_frames(evaluations: pd.DataFrame) -> str:
-    """Return for how many frames runs were evaluated: "3M", or "3M to 4M" where some were for longer."""
+    """Return for how many frames runs were evaluated: "3M", or "50k to 4M" where some were for longer."""
     shortest, longest = last_frames(evaluations).min(), last_frames(evaluations).max()
-    return f"{shortest / 1e6:g}M" if shortest == longest else f"{shortest / 1e6:g}M to {longest / 1e6:g}M"
+    return _rounded(shortest) if shortest == longest else f"{_rounded(shortest)} to {_rounded(longest)}"
 
 
 def leader(evaluations: pd.DataFrame, game: str, variants: Sequence[Variant]) -> Variant | None:
@@ -166,7 +166,7 @@ def maximal_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
         within, budget = "", ""
         if game in budgets:
             last_ten = runs[runs.frames <= budgets[game]].groupby("run").tail(10)
-            within, budget = f"{last_ten.groupby('run').score.mean().mean():,.1f}", f"{budgets[game] / 1e6:g}M"
+            within, budget = f"{last_ten.groupby('run').score.mean().mean():,.1f}", _rounded(budgets[game])
         rows.append(
             (
                 paper.title_of(game),
@@ -313,6 +313,10 @@ def improvements(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | Non
 def _printed(numbers: Mapping[str, float | None], variant: Variant) -> float | None:
     """Return what the paper prints for a variant: it has numbers for its own settings only."""
     return None if variant.settings else numbers.get(variant.strategy)
+
+
+def _rounded(number: float) -> str:
+    return f"{number / 1e6:g}M" if number >= 1e5 else f"{number / 1e3:g}k"
 
 
 def _interval(interval: tuple[float, float] | None, form: str = ",.1f") -> str:
