@@ -35,6 +35,7 @@ SMOKE = (
     ("train gym --env-id CartPole-v1 --total-steps 300 --run-dir cart", 0, ""),
     ("train atari --game Pong --run-dir pong", 2, "[atari]"),
     ("train minatar --game breakout --run-dir breakout", 2, "[minatar]"),
+    ("train minigrid --env-id MiniGrid-DoorKey-5x5-v0 --run-dir doorkey", 2, "pip install minigrid"),
     ("train bsuite --id deep_sea/0 --max-episodes 5 --run-dir bsuite", 0, ""),
     ("sweep paper-deepsea-smoke --dry-run", 0, "at most"),
     ("sweep paper-deepsea-smoke --dry-run --cluster cluster.toml", 0, "wall time"),

@@ -20,7 +20,7 @@ WITH_COMMANDS = (
         for name in ("atari", "cluster", "experiments", "gymnasium", "inspector", "reliability", "report")
     ),
 )
-MOST_LINES = {"README.md": 90} | {page: 160 for page in PAGES if page.startswith("docs/")}
+MOST_LINES = {"README.md": 90} | {page: 170 for page in PAGES if page.startswith("docs/")}
 
 
 def commands_of(page):
