@@ -14,8 +14,8 @@ MALFORMED = {
     "train deepsea": "did you mean 'deep-sea'?",
     "train Atari": "did you mean 'atari'?",
     "train gmy": "did you mean 'gym'?",
-    "train mujoco": "choose from deep-sea, atari, minatar, gym, bsuite",
-    "train --size 3": "choose from deep-sea, atari, minatar, gym, bsuite",
+    "train mujoco": "choose from deep-sea, atari, minatar, gym, minigrid, bsuite",
+    "train --size 3": "choose from deep-sea, atari, minatar, gym, minigrid, bsuite",
     # Flags that are not there
     "train deep-sea --sizee 5": "unknown flag --sizee; did you mean --size?",
     "train deep-sea --sise 3": "did you mean --size?",
