@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.results import Row
 from bootdqn.config.variants import Variant, atari_algorithm, label
 from bootdqn.reports import atari, deep_sea
 from bootdqn.reports.answers import deep_sea_answer
@@ -186,16 +187,17 @@ def speed_rows(name: str) -> Callable[[str], str]:
 
     def table(study: str) -> str:
         measured = studies.benchmark(study, name)
+        met = {None: "", True: "yes", False: "no"}
         rows = [
             (
-                row["what"],
-                f"{row['value']:,.4g} {row['unit']}".strip(),
-                row["peer"],
-                "" if row["ratio"] is None else f"{row['ratio']:.2f}",
-                row["limit"] or "",
-                _met(row["ratio"], row["limit"]),
+                row.what,
+                f"{row.value:,.4g} {row.unit}".strip(),
+                row.peer,
+                "" if row.ratio is None else f"{row.ratio:.2f}",
+                row.limit or "",
+                met[row.met],
             )
-            for row in measured["rows"]
+            for row in (Row(**row) for row in measured["rows"])
         ]
         columns = ("what", "ours", "peer", "ratio", "limit", "met")
         machine = measured["machine"]
@@ -207,13 +209,6 @@ def speed_rows(name: str) -> Callable[[str], str]:
         )
 
     return table
-
-
-def _met(ratio: float | None, limit: str | None) -> str:
-    if ratio is None or limit is None:
-        return ""
-    relation, number = limit.split()
-    return "yes" if (ratio >= float(number) if relation == ">=" else ratio <= float(number)) else "no"
 
 
 def speed_by_heads(study: str) -> str:

@@ -25,7 +25,7 @@ CHOICES = "docs/reproduction/deep-sea-choices.md"
 ENSEMBLES = "docs/reproduction/ensembles.md"
 ATARI = "docs/reproduction/atari.md"
 MINATAR = "docs/minatar.md"
-SPEED = "docs/speed.md"
+SPEED, SPEED_ATARI = "docs/speed.md", "docs/speed-atari.md"
 WHAT_HELPS = "docs/what-helps.md"
 
 BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
@@ -58,11 +58,12 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (ATARI, "atari-alien-longer figure", figures.ALIEN_LONGER),
     (ATARI, "atari-alien-longer acting-figure", figures.ALIEN_ACTING),
     (MINATAR, "minatar-learning-rate choice", learning_rates),
+    (SPEED, "speed deepsea", tables.speed_rows("deepsea")),
     (SPEED, "speed minatar", tables.speed_rows("minatar")),
-    (SPEED, "speed atari", tables.speed_rows("atari")),
+    (SPEED_ATARI, "speed atari", tables.speed_rows("atari")),
     (SPEED, "speed replay", tables.speed_rows("replay")),
-    (SPEED, "speed by-heads", tables.speed_by_heads),
-    (SPEED, "speed by-strategy", tables.speed_by_strategy),
+    (SPEED_ATARI, "speed by-heads", tables.speed_by_heads),
+    (SPEED_ATARI, "speed by-strategy", tables.speed_by_strategy),
     (SPEED, "deep-sea durations", tables.durations),
     (WHAT_HELPS, "deep-sea-ablation count", tables.count),
     (WHAT_HELPS, "deep-sea-ablation figure", figures.ABLATION),

@@ -66,7 +66,15 @@ NAVIGATION = {
     ],
     "Algorithms": ["docs/specification", "docs/algorithms/README", "docs/algorithms/*"],
     "Results": ["docs/reproduction", "docs/reproduction/*", "reproduction/README"],
-    "Project": ["docs/design", "docs/reliability", "docs/untrusted-files", "docs/speed", "CONTRIBUTING", "CHANGELOG"],
+    "Project": [
+        "docs/design",
+        "docs/reliability",
+        "docs/untrusted-files",
+        "docs/speed",
+        "docs/speed-atari",
+        "CONTRIBUTING",
+        "CHANGELOG",
+    ],
 }
 """Captions and pages of the side bar. Pages that no entry names come last, under "More"."""
 
