@@ -175,7 +175,7 @@ def test_every_run_is_a_row_of_numbers_beside_the_report(report):
 
 
 def test_runs_are_also_a_parquet_file_where_pyarrow_is_installed(tmp_path):
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: make install has it")
     write_deep_sea(tmp_path / "a", size=5, seed=3, solved=7)
     found = pd.read_parquet(write_report(tmp_path, tmp_path / "report.html").parent / "report_files/runs.parquet")
     assert (found.seed[0], found.solved_at_strict[0], found.hidden_sizes[0]) == (3, 7, "50 50")

@@ -136,7 +136,7 @@ def notebook_area() -> Callable[[str], None] | None:
         return None
     import IPython.display
 
-    handle = IPython.display.display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    handle = IPython.display.display({"text/plain": ""}, raw=True, display_id=True)
     return lambda text: handle.update({"text/plain": text}, raw=True)
 
 
