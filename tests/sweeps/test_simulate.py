@@ -60,6 +60,24 @@ def test_as_many_runs_as_the_cores_and_the_memory_of_the_nodes_hold_train_at_a_t
     assert found.seconds == pytest.approx(10 * ceil(6 / at_a_time))
 
 
+@pytest.mark.parametrize(
+    ("lengths", "startup"),
+    [([5e5] * 60, 12.4), ([5e5] * 60, 29.9), ([1e6 + 0.37, *(0.001 + 0.00017 * n for n in range(50))], 0.0)],
+)
+def test_a_simulation_of_months_ends_although_the_clock_rounds(lengths, startup, monkeypatch):
+    """Rounded to the clock, a remainder of a startup or of a run takes no time, and was repeated for ever."""
+    steps = itertools.count()
+    advance = simulation._Sweep.advance
+
+    def limited(self, until):
+        assert next(steps) < 10 * len(lengths)
+        advance(self, until)
+
+    monkeypatch.setattr(simulation._Sweep, "advance", limited)
+    found = simulate([job(length / 1.0007) for length in lengths], cluster(startup_seconds=startup))
+    assert found.seconds == pytest.approx(sum(lengths) / 1.0007 + len(lengths) * startup)
+
+
 def test_a_small_run_starts_before_a_large_one_that_does_not_fit_yet():
     found = simulate([job(10, cores=2), job(10, cores=2), job(10)], cluster(cores=3))
     assert found.seconds == 20

@@ -233,7 +233,7 @@ class _Sweep:
         self._gpu_seconds += elapsed * sum(runs > 0 for node in self._nodes for runs in node.runs_on_gpu)
         for run in self.running:
             if run.wait:
-                run.wait = run.wait - elapsed if run.wait - elapsed > _ROUNDING else 0.0
+                run.wait = run.wait - elapsed if run.wait - elapsed > self._rounding(1.0) else 0.0
             else:
                 run.remaining -= elapsed * run.progress
                 run.phase = (run.phase + elapsed / run.cycle) % 1
@@ -241,9 +241,13 @@ class _Sweep:
 
     def end_runs(self) -> None:
         """Remove the runs that are finished."""
-        for run in [one for one in self.running if one.remaining <= _ROUNDING * one.job.seconds]:
+        for run in [one for one in self.running if one.remaining <= self._rounding(one.job.seconds)]:
             self._release(run)
             self._disk_after += run.job.disk_after
+
+    def _rounding(self, seconds: float) -> float:
+        """Return the largest remainder that rounding leaves of `seconds`; a smaller step does not advance the clock."""
+        return _ROUNDING * seconds + math.ulp(self.now)
 
     def replace_nodes(self) -> None:
         """Let new nodes join in the places of those that failed."""
