@@ -42,11 +42,17 @@ HELD_ELSEWHERE = f"""
         def scores(self, q, head):
             global calls
             calls += 1
-            while calls > 60 and os.getpid() != {os.getpid()} and not Path(__file__).with_name("released").exists():
+            released = Path(__file__).with_name("released")
+            while calls > 60 and os.getpid() != {os.getpid()} and not released.exists():
                 time.sleep(0.05)
+            if calls > 60 and released.exists() and str(os.getpid()) in released.read_text().split():
+                time.sleep(0.1)
             return bootdqn.of_head(q, head)
 """
-"""Greedy, but no process except this one, where the tests run, gets past its 60th action until a file says so."""
+"""Greedy, but no process except this one, where the tests run, gets past its 60th action until a file says so.
+
+Processes whose ids are in that file stay slow, so that they can be stopped before their run ends.
+"""
 ENVIRONMENT = """
     import gymnasium
     from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
