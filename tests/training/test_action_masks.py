@@ -15,7 +15,7 @@ from bootdqn.config.train import from_flat, resolve
 from bootdqn.inspector.page import write_page
 from bootdqn.inspector.recording import Recorder
 from bootdqn.replay.buffer import ReplayBuffer
-from bootdqn.training.evaluation import evaluate
+from bootdqn.training.evaluation import Rollout, evaluate
 from bootdqn.training.loop import legal_actions, make_components, train
 from bootdqn.training.run import run
 from reference.faults import results, stopping_at
@@ -203,6 +203,37 @@ def test_taxi_never_tries_what_has_no_effect_and_the_inspector_shows_the_legal_a
 def test_a_mask_that_does_not_fit_is_refused(mask, message):
     with pytest.raises(TrainingError, match=message):
         legal_actions({"action_mask": np.array(mask)}, ACTIONS, "environment 0")
+
+
+class Malformed(gymnasium.Env):
+    """An environment whose info is malformed after the first step."""
+
+    observation_space = gymnasium.spaces.Discrete(PLACES)
+    action_space = gymnasium.spaces.Discrete(ACTIONS)
+
+    def __init__(self, ragged):
+        self.info = {"action_mask": [[1], [1, 0]]} if ragged else None
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - as in gym.Env
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, _action):
+        return 1, 0.0, False, False, self.info
+
+
+gymnasium.register("Malformed-v0", Malformed, disable_env_checker=True)
+
+
+@pytest.mark.parametrize("ragged", [True, False])
+def test_the_environment_is_blamed_for_a_malformed_info(ragged):
+    settings = config(env_id="Malformed-v0", env_options=[f"ragged={str(ragged).lower()}"])
+    with pytest.raises(TrainingError, match=r"environment 0 raised (ValueError|AttributeError) after step 0"):
+        next(train(settings, make_components(settings)))
+    rollout = Rollout(Malformed(ragged), "the environment", seed=0)
+    rollout.step(0)
+    with pytest.raises(TrainingError, match=r"the environment raised (ValueError|AttributeError)"):
+        rollout.legal()
 
 
 def test_without_masks_nothing_is_stored():

@@ -57,7 +57,8 @@ class Rollout:
         Raises:
             TrainingError: Its action mask does not fit its actions.
         """
-        legal = legal_actions(self._info, self._num_actions, self._culprit)
+        with blamed_on(self._culprit):
+            legal = legal_actions(self._info, self._num_actions, self._culprit)
         return None if legal is None else legal[None]
 
     def step(self, action: int) -> float:

@@ -240,10 +240,9 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
         bonuses, finished = actor.bonuses(q), []
         for env in range(len(environments)):
             action = int(acting.actions[env])
-            observation, reward, terminated, truncated, info = _step(components, env, action)
+            observation, reward, terminated, truncated, info, legal = _step(components, env, action)
             mask = masks.random(num_heads) < mask_probability
             learned = reward_scale(reward) + bonuses[env]
-            legal = None if terminated else legal_actions(info, components.spec.num_actions, _named(env))
             replay.add(
                 env, action, learned, observation, mask, terminated=terminated, truncated=truncated, next_legal=legal
             )
@@ -279,17 +278,21 @@ def reset_environment(components: Components, env: int, seed: int | None = None)
     return observation
 
 
-def _step(components: Components, env: int, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+def _step(
+    components: Components, env: int, action: int
+) -> tuple[Array, float, bool, bool, dict[str, Any], Array | None]:
+    """Step one environment, and return its checked results, with the legal actions of the next state."""
     try:
         shown, given, terminated, truncated, info = components.environments[env].step(action)
         reward = float(given)
         if not abs(reward) <= LARGEST_REWARD:
             raise TrainingError(f"{_named(env)} gave the reward {reward}")
         observation = checked_observation(components.spec.observation, _named(env), shown)
+        legal = None if terminated else legal_actions(info, components.spec.num_actions, _named(env))
     except Exception:
         with _blamed_on(components, env):  # only here: a context manager at every step takes longer than the step
             raise
-    return observation, reward, terminated, truncated, info
+    return observation, reward, terminated, truncated, info, legal
 
 
 def _blamed_on(components: Components, env: int) -> AbstractContextManager[None]:
