@@ -86,6 +86,15 @@ def test_minatar_is_found_and_is_the_game_that_resumes_exactly():
 
 
 @pytest.mark.usefixtures("registry")
+def test_a_limit_of_the_episodes_of_minatar_is_refused_as_it_would_be_ignored():
+    pytest.importorskip("minatar")
+    with pytest.raises(
+        UsageError, match=r"--env-options max_episode_steps=5: .* MinAtar/Breakout-v1 cannot be limited"
+    ):
+        make_environment(GymConfig(env_id="MinAtar/Breakout-v1", env_options=("max_episode_steps=5",)))
+
+
+@pytest.mark.usefixtures("registry")
 def test_a_misspelt_environment_of_an_installed_package_is_named_with_the_closest_one():
     pytest.importorskip("minatar")
     with pytest.raises(UsageError, match=r"did you mean 'MinAtar/Breakout-v1'\? --import MODULE") as error:

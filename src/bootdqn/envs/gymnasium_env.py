@@ -134,6 +134,10 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
     elif isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
         environment = TransformObservation(environment, lambda seen: seen["image"], observations["image"])
     if config.env_id.startswith("MinAtar/"):
+        if (limit := config.options.get("max_episode_steps")) is not None:
+            raise UsageError(
+                f"--env-options max_episode_steps={limit}: episodes of {config.env_id} cannot be limited; leave it out"
+            )
         return MinAtarGame(environment.unwrapped)  # no seed replays its episodes: the last action outlives a reset
     return SeededEpisodes(environment)
 
