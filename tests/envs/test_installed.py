@@ -107,7 +107,7 @@ def test_minigrid_is_found(registry, monkeypatch):
     for env_id in [name for name in registry if name.startswith(("MiniGrid-", "BabyAI-"))]:
         del registry[env_id]
     monkeypatch.delitem(sys.modules, "minigrid")
-    assert spec_of(make_environment(GymConfig(env_id="MiniGrid-Empty-5x5-v0"))).observation.shape == (7, 7, 3)
+    assert spec_of(make_environment(GymConfig(env_id="MiniGrid-Empty-5x5-v0"))).observation.shape == (7, 7, 25)
 
 
 @pytest.mark.parametrize(
