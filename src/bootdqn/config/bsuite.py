@@ -44,7 +44,7 @@ class BsuiteConfig:
     default_target_every: ClassVar[None] = None
     bsuite_id: Annotated[str, Flag(name="id", metavar="EXPERIMENT/INDEX")] = "deep_sea/0"
     """deep_sea/0 to deep_sea/20 and deep_sea_stochastic/0 to /20 (N = 10, 12, ..., 50), or cartpole_swingup/0 to /19
-    (the pole must be higher than INDEX/20, and the cart closer than that to the middle)."""
+    (the pole must be higher than INDEX/20, and the cart within 1 - INDEX/20 of the middle)."""
     max_episodes: PositiveInt | None = None
     """Stop after this many episodes (None: as in bsuite, 10,000 on DeepSea and 1,000 on CartPole)."""
     stop_when_solved: bool = True

@@ -61,7 +61,7 @@ class SavingConfig:
     """When to save checkpoints. Not part of a run's configuration: it changes no number."""
 
     checkpoint_every_minutes: Annotated[float, Range(gt=0)] | None = None
-    """Minutes from one checkpoint to the next (None: 1 on DeepSea, 10 on Atari, 2 elsewhere)."""
+    """Minutes from one checkpoint to the next (None: 1 on DeepSea and bsuite, 10 on Atari, 2 elsewhere)."""
     checkpoint_every_steps: PositiveInt | None = None
     """Also one after every so many environment steps, of all environments together."""
     keep_checkpoint: bool | None = None
