@@ -1,13 +1,15 @@
 """Episodes that are saved as their seed and their actions, and played again."""
 
 import json
+import warnings
 
 import gymnasium
 import numpy as np
 import pytest
 
+from bootdqn.config.envs import GymConfig
 from bootdqn.envs.deep_sea import DeepSea
-from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError, SeededEpisodes
+from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError, SeededEpisodes, make_gymnasium_env
 
 
 def cart_pole():
@@ -176,3 +178,16 @@ def test_a_state_that_cannot_be_one_is_refused(change):
     env.step(1)
     with pytest.raises((ValueError, TypeError, KeyError, EpisodeNotReproducedError)):
         env.set_state(through_json(env.get_state()) | change)
+
+
+def test_the_warning_of_a_name_without_version_appears_once():
+    """Every evaluation makes an environment."""
+    gymnasium.register("bootdqn-test/Unversioned-v3", lambda: DeepSea(size=4))
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                make_gymnasium_env(GymConfig(env_id="bootdqn-test/Unversioned"))
+    finally:
+        del gymnasium.registry["bootdqn-test/Unversioned-v3"]
+    assert sum("Unversioned-v3" in str(one.message) for one in caught) == 1

@@ -19,6 +19,9 @@ from bootdqn.envs.installed import how_to_get, register_installed
 from bootdqn.envs.minatar import MinAtarGame
 from bootdqn.envs.minigrid import SymbolicPlanes, is_minigrid
 
+_made = set[str]()
+"""Ids of the environments made in this process: Gymnasium warns of an id without version only the first time."""
+
 
 class EpisodeNotReproducedError(Exception):
     """A replayed episode, from the same seed and actions, differs from the original."""
@@ -111,8 +114,11 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
+            if config.env_id in _made:
+                warnings.filterwarnings("ignore", message=".*Using the latest versioned environment")
             register_installed(config.env_id)
             environment = gymnasium.make(config.env_id, **options)
+            _made.add(config.env_id)
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
