@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bootdqn.cli.evaluate import EvaluateCommand
 from bootdqn.cli.main import parse, run_command_line
 from bootdqn.cli.train import TrainCommand, TrainingOptions
-from bootdqn.config.train import SavingConfig, default_settings
+from bootdqn.config.train import LoggerConfig, SavingConfig, default_settings
 from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Vote
 from bootdqn.exploration.voting import VoteRule, vote
@@ -27,7 +27,9 @@ PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.g
 INDEX, METRICS = PAGES["README.md"], PAGES["metrics.md"]
 DEFAULTS = default_settings()
 OPTIONS = {
-    field.name for part in (TrainingOptions, SavingConfig, TrainCommand, EvaluateCommand) for field in fields(part)
+    field.name
+    for part in (TrainingOptions, SavingConfig, LoggerConfig, TrainCommand, EvaluateCommand)
+    for field in fields(part)
 }
 
 

@@ -200,7 +200,7 @@ def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, direc
 def test_mistakes_say_what_to_write(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'size'"):
         bootdqn.train({"environment": "deep-sea", "sise": 3}, tmp_path / "run")
-    with pytest.raises(ValueError, match="environment is missing: one of deep-sea, atari, gym"):
+    with pytest.raises(ValueError, match="environment is missing: one of deep-sea, atari, minatar, gym, bsuite"):
         bootdqn.train({"size": 3}, tmp_path / "run")
     with pytest.raises(ValueError, match="the environment gym needs env_id"):
         bootdqn.train({"environment": "gym"}, tmp_path / "run")

@@ -7,7 +7,7 @@ import pytest
 from bootdqn import api
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import SavingConfig, budget_change, default_settings, from_flat
+from bootdqn.config.train import DEFAULTS, SavingConfig, budget_change, from_flat, resolve, to_flat
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance
@@ -269,10 +269,10 @@ def test_a_sweep_takes_its_runs_further_and_says_of_which_it_cannot(tmp_path):
     assert "--keep-checkpoint" in other.error
 
 
-@pytest.mark.parametrize("kind", default_settings())
+@pytest.mark.parametrize("kind", DEFAULTS)
 def test_only_the_budget_may_change(kind):
-    settings = default_settings()[kind]
-    budget = {"deep-sea": "max_episodes", "atari": "total_frames", "gym": "total_steps"}[kind]
+    settings = to_flat(resolve(DEFAULTS[kind]))
+    budget = DEFAULTS[kind].env.budget
     less, more = settings[budget], settings[budget] + 1
     larger = settings | {budget: more}
     assert budget_change(settings, larger) == (budget, less, more)
