@@ -80,6 +80,10 @@ def test_a_strategy_is_written_in_one_way():
         ),
         ({"environment": "gym", "total_steps": 9}, "the environment gym needs env_id, as in env_id = 'CartPole-v1'"),
         ({"environment": "atari"}, "the environment atari needs game, as in game = 'Gravitar'"),
+        (
+            {"environment": "bsuite", "bsuite_id": "deep_sea/0", "id": "deep_sea/7"},
+            "unknown setting 'id'; did you mean 'bsuite_id'",
+        ),
         ({"environment": "deep-sea", "num_head": 3}, "unknown setting 'num_head'; did you mean 'num_heads'"),
         ({"environment": "deep-sea", "num_heads": "3"}, "--num-heads must be a whole number, got '3'"),
         ({"environment": "deep-sea", "num_heads": True}, "--num-heads must be a whole number, got True"),

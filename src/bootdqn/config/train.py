@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
-from bootdqn.common.fields import Pattern, PositiveInt, Range, check_fields, format_literal
+from bootdqn.common.fields import Flag, Pattern, PositiveInt, Range, check_fields, format_literal
 from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
@@ -247,7 +247,9 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
     if remaining:
         known = [part_field.name for part in _parts(default).values() for part_field in fields(part)]
         unknown = next(iter(remaining))
-        raise ValueError(f"unknown setting {unknown!r}{did_you_mean(str(unknown), known)}")
+        of_flag = _settings_by_flag(default.env.kind).get(unknown)
+        hint = f"; did you mean {of_flag!r}?" if of_flag else did_you_mean(str(unknown), known)
+        raise ValueError(f"unknown setting {unknown!r}{hint}")
     return replace(default, **parts)
 
 
@@ -255,6 +257,17 @@ def setting_types(environment: Any) -> dict[str, Any]:
     """Return the annotated type of every setting of an environment's kind; none where there is no such kind."""
     parts = _parts(DEFAULTS[environment]).values() if environment in DEFAULTS else ()
     return {name: kind for part in parts for name, kind in get_type_hints(type(part), include_extras=True).items()}
+
+
+def _settings_by_flag(environment: str) -> dict[str | None, str]:
+    """Return the settings whose flag has another name, by that name: `bsuite_id` by `id`."""
+    types = setting_types(environment)
+    return {
+        one.name: setting
+        for setting, kind in types.items()
+        for one in getattr(kind, "__metadata__", ())
+        if isinstance(one, Flag) and one.name
+    }
 
 
 def _kind_of(flat: Mapping[str, Any]) -> str:
