@@ -83,7 +83,7 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
         assert exact or str(value) in warned[0]
 
 
-@pytest.mark.parametrize("package", ["torch", "numpy", "numba", "gymnasium", "reference"])
+@pytest.mark.parametrize("package", ["bootdqn", "torch", "numpy", "numba", "gymnasium", "reference"])
 def test_a_run_that_goes_on_with_another_version_of_a_package_says_so_and_is_no_longer_exact(killed, package):
     file, warned = RunDirectory(killed).provenance, []
     began = read_json_object(file, PROVENANCE)

@@ -24,7 +24,7 @@ PACKAGES = (
     *("bootdqn", "torch", "numpy", "numba", "scipy", "gymnasium", "array-api-compat", "lz4", "safetensors"),
     *("ale-py", "opencv-python-headless"),
 )
-COMPARED = ("torch", "numpy", "numba", "gymnasium")
+COMPARED = ("bootdqn", "torch", "numpy", "numba", "gymnasium")
 """Packages whose versions the numbers of every run depend on, beside that of its environment."""
 PYTORCH_LIMITS = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 """Environment variables that limit the instructions of PyTorch's matrix products and convolutions."""
@@ -113,7 +113,7 @@ class Provenance:
         """Return a warning if a package that the numbers depend on has changed; `package` is the environment's."""
         before = self.known.get("packages")
         before, now = before if isinstance(before, dict) else {}, versions(package)
-        changed = [name for name in (*COMPARED, package) if name in before and before[name] != now[name]]
+        changed = [name for name in dict.fromkeys((*COMPARED, package)) if name in before and before[name] != now[name]]
         if not changed:
             return []
         then, here = _listed(before, changed), _listed(now, changed)
