@@ -259,3 +259,14 @@ def test_the_actions_can_be_looked_at_and_not_changed():
     assert set(replay.sample(300, np.random.default_rng(0)).action) <= set(replay.actions) <= set(range(4))
     with pytest.raises(ValueError, match="read-only"):
         replay.actions[0] = 9
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (8,), (), (10, 10, 4)])
+def test_booleans_that_an_earlier_version_stored_as_they_are_are_restored(shape):
+    spec, rng = BoxSpec(shape, np.dtype(np.bool_)), np.random.default_rng(0)
+    seen = rng.random((5, *shape)) < 0.5
+    plain, store = stores.DenseStore(spec, 5), stores.make_store(spec, 7)
+    for slot, observation in enumerate(seen):
+        plain.write(slot, observation)
+    store.set_range(2, 7, plain.get_range(0, 5))
+    assert (store.read(np.arange(2, 7)[:, None]) == seen).all()

@@ -111,7 +111,10 @@ class BitStore:
         return {"bits": self._bits[start:stop]}
 
     def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
-        """Restore what `get_range` returned."""
+        """Restore what `get_range` returned, or the plain booleans that versions before 0.3 stored."""
+        if "observation" in arrays:
+            values = like(arrays, "observation", np.empty((stop - start, *self._shape), np.bool_))
+            arrays = {"bits": np.packbits(values.reshape(stop - start, self._size), axis=1)}
         self._bits[start:stop] = like(arrays, "bits", self._bits[start:stop])
 
     @property
