@@ -387,3 +387,13 @@ def test_a_dry_run_trains_nothing(tmp_path, capsys, monkeypatch):
     assert bootdqn.sweep(path, out=tmp_path / "out", dry_run=True).runs.empty
     assert "1 run in" in capsys.readouterr().out
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_warns_of_runs_that_cannot_be_trained(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[base]\nenvironment = "deep-sea"\nmax_episodes = 4\nsize = 3\n[axes]\nseed = [0]\n')
+    other = tmp_path / "out" / "seed-0" / "notes.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text("not a run")
+    with pytest.warns(UserWarning, match="seed-0 is not a run directory"):
+        bootdqn.sweep(path, out=tmp_path / "out", dry_run=True, progress=False)

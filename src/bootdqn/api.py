@@ -250,7 +250,8 @@ def sweep(
     plan = plan_sweep(str(name), _as_overrides(overrides), out)
     saving = SavingConfig(checkpoint_every_minutes, checkpoint_every_steps, keep_checkpoint)
     if dry_run:
-        print_costs(plan, workers, saving, console, cluster_file)
+        for problem in print_costs(plan, workers, saving, console, cluster_file):
+            warnings.warn(problem, stacklevel=2)
         return _sweep_result(plan.out, [], {})
     for line in plan.heading:
         console.print(line)
