@@ -10,7 +10,7 @@ import bootdqn
 from bootdqn.inspector.figure import plot_step
 from bootdqn.inspector.page import inspect_run, write_page
 from bootdqn.inspector.recording import Recorder
-from reference.browser import data_of, driven, opened
+from reference.browser import Browser, data_of, driven, opened
 
 RELATIVE = """
 <script>
@@ -175,5 +175,6 @@ def test_the_page_works_in_the_frame_of_a_notebook(deep_sea, tmp_path):
     (tmp_path / "page.html").write_text((tmp_path / "page.html").read_text().replace("</body>", report))
     listen = "<script>onmessage = (event) => { document.body.dataset.told = event.data; };</script>"
     (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><body>{listen}{page._repr_html_()}</body>")
-    dom = opened(tmp_path / "notebook.html", tmp_path / "profile", "--virtual-time-budget=3000")
-    assert re.search(r'<body data-told="\d+ of 6">', dom)
+    with Browser(tmp_path / "profile") as browser:
+        browser.open((tmp_path / "notebook.html").as_uri())
+        browser.wait_for("/^\\d+ of 6$/.test(document.body?.dataset.told)")

@@ -1,11 +1,13 @@
 """The style of variants in figures: each has one of its own, whatever the others are."""
 
+import matplotlib as mpl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from bootdqn.config.variants import Variant, algorithm
-from bootdqn.reports.style import variant_styles
+from bootdqn.reports.style import RC_PARAMS, to_svg, variant_styles
 
 CHANGES = st.fixed_dictionaries(
     {},
@@ -58,3 +60,15 @@ def test_a_plain_strategy_keeps_its_colour_and_its_line_among_its_variants(strat
     assert (plain.label, plain.colour, plain.line) == (algorithm(strategy).label, algorithm(strategy).colour, "-")
     assert next(iter(shown)) == Variant(strategy)
     assert [style.label for style in shown.values()][1:] == [f"{plain.label} + prior {scale}" for scale in (1, 3, 10)]
+
+
+def test_figures_do_not_depend_on_the_style_of_the_user():
+    def image():
+        with mpl.rc_context(RC_PARAMS):
+            figure = Figure(figsize=(2, 2))
+            figure.subplots().plot([1, 2])
+        return to_svg(figure)
+
+    plain = image()
+    with mpl.rc_context({"axes.edgecolor": "#84a6ca", "xtick.color": "#84a6ca", "font.size": 30}):
+        assert image() == plain

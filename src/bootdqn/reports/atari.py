@@ -124,7 +124,7 @@ def in_common(evaluations: pd.DataFrame, most: int | None = None) -> pd.DataFram
         most: Frames beyond which no evaluation counts.
     """
     budgets = equal_budgets(evaluations, most)
-    return evaluations[evaluations.frames <= evaluations.game.map(budgets).fillna(0)]
+    return evaluations[evaluations.frames <= evaluations.game.map(budgets).astype(float).fillna(0)]
 
 
 def format_frames(evaluations: pd.DataFrame) -> str:

@@ -17,7 +17,11 @@ from bootdqn.common.text import as_plotted
 from bootdqn.config.variants import Algorithm, Variant, algorithm, family, is_dqn, label, variant_order
 from bootdqn.reports.statistics import Values, intervals_of_means
 
+_PROCESS_PARAMS = ("backend", "date.epoch", "interactive", "timezone", "tk.", "toolbar", "webagg")
+"""Parameters of Matplotlib that are about the process, not about how a figure looks."""
 RC_PARAMS: dict[Any, Any] = {
+    name: value for name, value in mpl.rcParamsDefault.items() if not name.startswith(_PROCESS_PARAMS)
+} | {
     "font.size": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -26,6 +30,7 @@ RC_PARAMS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "bootdqn",
 }
+"""The style of all figures, whatever style the user's own have."""
 MAX_INSIDE_LEGEND = 6
 """Curves whose names have room inside the axes."""
 MAX_MARKED_POINTS = 10
