@@ -1,4 +1,4 @@
-"""What the functions of the Python interface return. In a notebook, each shows itself."""
+"""The results of the functions of the Python interface; in a notebook, each shows itself."""
 
 import base64
 from collections.abc import Iterator, Mapping

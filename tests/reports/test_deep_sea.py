@@ -176,7 +176,7 @@ def test_the_answer_names_the_best_and_never_claims_more_than_the_runs():
     text = deep_sea_answer(good + bad)
     assert text.startswith("At N = 10, BootDQN-EVOI needed the fewest episodes: 101 on average, 3 of 3 runs solved.")
     assert "BootDQN, at least 2,000 (0 of 3 solved)" in text
-    assert text.endswith("3 against 3 seeds are too few for a rank test to tell them apart.")
+    assert text.endswith("3 against 3 seeds are too few for a rank test.")
     neither = bad + [run._replace(variant=Variant("ucb")) for run in bad]
     assert deep_sea_answer(neither) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
 
@@ -189,7 +189,7 @@ def test_the_answer_ranks_by_the_fraction_solved_and_not_by_the_count():
     evoi, greedy = runs_of("evoi:reduce=sum", 3, 0, 300), runs_of("greedy", 4, 4, 5000, cap=10_000)
     assert deep_sea_answer(greedy + [run._replace(cap=10_000) for run in evoi]) == (
         "At N = 10, BootDQN-EVOI needed the fewest episodes: 300 on average, 3 of 3 runs solved. "
-        "Next: BootDQN, at least 7,500 (4 of 8 solved); a rank test tells them apart (p = 0.012)."
+        "Next: BootDQN, at least 7,500 (4 of 8 solved); a rank test finds a difference (p = 0.012)."
     )
 
 
@@ -228,7 +228,7 @@ def test_the_answer_counts_the_seeds_of_every_algorithm():
     assert "(2 to 5 seeds each)" in deep_sea_answer(runs_of("gain", 0, 5) + runs_of("greedy", 0, 2))
     assert "(1 seed each)" in deep_sea_answer(runs_of("gain", 0, 1) + runs_of("greedy", 0, 1))
     assert deep_sea_answer(runs_of("gain", 5) + runs_of("greedy", 0, 2)).endswith(
-        "5 against 2 seeds are too few for a rank test to tell them apart."
+        "5 against 2 seeds are too few for a rank test."
     )
     assert deep_sea_answer(runs_of("gain", 2) + runs_of("greedy", 2)).endswith(
         "2 seeds are few: this is a picture, not a proof."

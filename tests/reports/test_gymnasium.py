@@ -231,17 +231,17 @@ def answer_on(root, **values):
         (
             {"gain": (9, 8, 10, 7), "greedy": (1, 2, 3, 4), "ucb": (1, 1, 1, 1)},
             "BootDQN-Gain has the highest last evaluation: 8.5 on average over 4 seeds. Next: BootDQN, 2.5 with "
-            "4 seeds; a rank test tells them apart (p = 0.029).",
+            "4 seeds; a rank test finds a difference (p = 0.029).",
         ),
         (
             {"gain": (9, 8, 10, 7), "greedy": (8, 9, 3, 4)},
             "BootDQN-Gain has the highest last evaluation: 8.5 on average over 4 seeds. Next: BootDQN, 6 with "
-            "4 seeds; a rank test does not tell them apart (p = 0.343).",
+            "4 seeds; a rank test finds no difference (p = 0.343).",
         ),
         (
             {"gain": (9, 8, 10), "greedy": (1, 2, 3)},
             "BootDQN-Gain has the highest last evaluation: 9 on average over 3 seeds. Next: BootDQN, 2 with 3 seeds; "
-            "3 against 3 seeds are too few for a rank test to tell them apart.",
+            "3 against 3 seeds are too few for a rank test.",
         ),
         (
             {"gain": (1, 1, 1, 1, 1, 200), "greedy": (2, 2, 2, 2, 2, 2)},

@@ -141,7 +141,7 @@ def gym_answer(runs: pd.DataFrame) -> str:
 
 
 def _answer_of_task(runs: pd.DataFrame) -> str:
-    """Return which algorithm is highest in one environment, and whether a rank test tells it from the next."""
+    """Return which algorithm is highest in one environment, and whether a rank test finds a difference to the next."""
     where = f"On {runs.task.iloc[0]} ({format_count(runs.budget.iloc[0], 'step')})"
     measure = gymnasium.measure_of(runs)
     if measure is None:
@@ -167,12 +167,12 @@ def _answer_of_task(runs: pd.DataFrame) -> str:
 
 
 def _told_apart(best: Sequence[float], following: Sequence[float], *, lower_is_better: bool = False) -> str:
-    """Return whether a rank test tells the runs of the best mean from those of the next."""
+    """Return whether a rank test finds a difference between the runs of the best mean and those of the next."""
     if not can_differ(len(best), len(following)):
         seeds = f"{len(best)} against {format_count(len(following), 'seed')}"
-        return f"{seeds} are too few for a rank test to tell them apart"
+        return f"{seeds} are too few for a rank test"
     ahead, p = rank_test(*((best, following) if lower_is_better else (following, best)))
     if p >= LEVEL:
-        return f"a rank test does not tell them apart ({format_p_value(p)})"
-    verdict = "a rank test tells them apart" if ahead else "by a rank test that one is ahead"
+        return f"a rank test finds no difference ({format_p_value(p)})"
+    verdict = "a rank test finds a difference" if ahead else "by a rank test that one is ahead"
     return f"{verdict} ({format_p_value(p)})"

@@ -219,7 +219,7 @@ def _problem(run: Any, same: Any, _: Mapping[str, int], damaged: Mapping[str, st
 
 
 def _progress(path: str) -> str:
-    """Return in brackets how much of its budget a run has used; nothing where its files do not tell, or it is none."""
+    """Return in brackets how much of its budget a run has used; nothing where its files do not show it."""
     status = run_status(RunDirectory(Path(path)))
     try:
         use = budget_use(status.directory, status.config, status.summary)

@@ -40,7 +40,7 @@ _INK, _PAPER = "#000000", "#ffffff"
 
 
 class Heading(NamedTuple):
-    """What a reader sees first, as text."""
+    """The first lines of a page, as text."""
 
     title: str
     """Names the experiment."""

@@ -17,7 +17,7 @@ class Suite:
     """As on the command line."""
     title: str
     unit: str
-    """What runs are measured in."""
+    """The unit in which runs are measured: frames or steps."""
     axis: str
     """Label of the axis of that unit, in units of `axis_scale`."""
     axis_scale: float
