@@ -10,7 +10,7 @@ from reproduction import studies
 from reproduction.tables import markdown
 
 SWEEP = studies.ROOT / "reproduction/sweeps/minatar-learning-rate.toml"
-LAST_STEPS = 10_000
+LAST_STEPS = 25_000
 """Steps at the end of a run whose episodes count."""
 
 

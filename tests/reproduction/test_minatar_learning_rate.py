@@ -7,9 +7,9 @@ from bootdqn.sweeps.sweep_file import load_sweep
 from reproduction.minatar_learning_rate import SWEEP, choose, scores_of_runs
 
 
-def test_only_episodes_that_end_in_the_last_ten_thousand_steps_count():
-    runs = pd.DataFrame({"run": ["a"], "game": ["breakout"], "learning_rate": [0.1], "seed": [100], "budget": [20_000]})
-    episodes = pd.DataFrame({"run": "a", "step": [9_000, 10_000, 10_001, 20_000], "return": [9.0, 9.0, 1.0, 2.0]})
+def test_only_episodes_that_end_in_the_last_25_000_steps_count():
+    runs = pd.DataFrame({"run": ["a"], "game": ["breakout"], "learning_rate": [0.1], "seed": [100], "budget": [75_000]})
+    episodes = pd.DataFrame({"run": "a", "step": [40_000, 50_000, 50_001, 75_000], "return": [9.0, 9.0, 1.0, 2.0]})
     assert scores_of_runs(episodes, runs).score.tolist() == [1.5]
 
 
