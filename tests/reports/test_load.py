@@ -8,6 +8,7 @@ import pytest
 
 import bootdqn
 from bootdqn.common.errors import DamagedFileError, UsageError
+from bootdqn.config.train import default_settings
 from bootdqn.reports import load_metrics, load_results
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 
@@ -61,6 +62,13 @@ def test_columns_have_types_whatever_the_runs_hold(runs, tmp_path):
     assert runs.hidden_sizes[0] == "50 50"
     assert not runs.solved[0]
     assert pd.isna(runs.solved[1])
+
+
+def test_every_setting_is_a_column_and_nothing_else_of_a_configuration_is(runs):
+    settings = {name for flat in default_settings().values() for name in flat}
+    assert settings <= set(runs.columns)
+    after = list(runs.columns)[list(runs.columns).index("problem") + 1 : list(runs.columns).index("error")]
+    assert set(after) <= settings
 
 
 def test_a_setting_of_another_type_makes_a_run_unreadable_and_harms_no_other(runs, tmp_path):

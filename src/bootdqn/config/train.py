@@ -256,7 +256,8 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
 def setting_types(environment: Any) -> dict[str, Any]:
     """Return the annotated type of every setting of an environment's kind; none where there is no such kind."""
     parts = _parts(DEFAULTS[environment]).values() if environment in DEFAULTS else ()
-    return {name: kind for part in parts for name, kind in get_type_hints(type(part), include_extras=True).items()}
+    hints = {type(part): get_type_hints(type(part), include_extras=True) for part in parts}
+    return {one.name: found[one.name] for part, found in hints.items() for one in fields(part)}
 
 
 def _settings_by_flag(environment: str) -> dict[str | None, str]:
