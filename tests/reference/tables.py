@@ -20,11 +20,12 @@ class DeepSeaRun(NamedTuple):
     cap: int
     solved_at: int | None
     solved_at_strict: int | None
+    num_heads: int = 20
 
 
 def deep_sea_table(runs):
     """Return the table of runs on DeepSea."""
-    columns = ["variant", "size", "seed", "budget", "solved_at", "solved_at_strict"]
+    columns = ["variant", "size", "seed", "budget", "solved_at", "solved_at_strict", "num_heads"]
     return pd.DataFrame(list(runs), columns=columns).astype(dict.fromkeys(columns[1:], "Int64"))
 
 

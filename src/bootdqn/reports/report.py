@@ -31,6 +31,7 @@ from bootdqn.reports import (
     deep_sea,
     deep_sea_figures,
     gymnasium,
+    scaling,
 )
 from bootdqn.reports.answers import answer
 from bootdqn.reports.comparisons import comparisons_table
@@ -165,6 +166,7 @@ def _add_deep_sea(content: Content, study: Study) -> pd.DataFrame:
             parts += [*_figures_of_variants(content, group, suffix), *_figures_by_size(content, group, suffix)]
         parts += _figures_of_regret(content, group, regret[regret.budget == cap], suffix)
         if len(group):
+            parts.append(content.table(scaling.scaling_table(group, f"scaling{suffix}")))
             parts.append(content.table(deep_sea.bsuite_table(group, f"bsuite-score{suffix}")))
             parts.append(content.table(deep_sea.solve_table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
