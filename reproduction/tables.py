@@ -8,7 +8,7 @@ import pandas as pd
 
 from benchmarks.results import Row
 from bootdqn.config.variants import Variant, atari_algorithm, label
-from bootdqn.reports import atari, deep_sea
+from bootdqn.reports import atari, deep_sea, scaling
 from bootdqn.reports.answers import deep_sea_answer
 from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.reports.statistics import LEVEL, format_p_value
@@ -101,6 +101,12 @@ def bsuite_score(study: str) -> str:
     """Return bsuite's score of each algorithm, or its bounds."""
     table = deep_sea.bsuite_table(studies.deep_sea_runs(study), "score")
     return "Too few of bsuite's sizes were run for its score." if table is None else table.to_markdown()
+
+
+def scaling_laws(study: str) -> str:
+    """Return the laws of how far each algorithm gets."""
+    table = scaling.scaling_table(studies.deep_sea_runs(study))
+    return "Too few sizes were run for a law." if table is None else table.to_markdown()
 
 
 def durations(study: str) -> str:

@@ -72,6 +72,7 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (WHAT_HELPS, "deep-sea-frontier figure", figures.FRONTIER),
     (WHAT_HELPS, "deep-sea-frontier each-seed", tables.each_seed),
     (WHAT_HELPS, "deep-sea-frontier score", tables.bsuite_score),
+    (WHAT_HELPS, "deep-sea-frontier laws", tables.scaling_laws),
     ("docs/two-paths.md", "two-paths found", tables.two_paths_found),
     ("docs/cluster.md", "paper-atari clusters", clusters_table),
 ]
