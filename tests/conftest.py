@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import sys
 
 import pytest
@@ -11,6 +12,10 @@ from hypothesis import settings
 settings.register_profile("bootdqn", deadline=None, derandomize=True, max_examples=100, print_blob=False)
 settings.load_profile("bootdqn")
 pytest.register_assert_rewrite("reference")  # an assertion there that fails shows its values, as in a test
+
+for _stop, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(_stop) is signal.SIG_IGN:  # as in the background of a script; commands under test inherit it
+        signal.signal(_stop, _handler)
 
 
 def pytest_addoption(parser):

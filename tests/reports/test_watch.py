@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import sys
 import threading
 import time
@@ -145,6 +146,9 @@ def test_ctrl_c_ends_it_in_a_terminal(tmp_path):
                 screen += os.read(terminal, 4096).decode()
             except OSError:  # the child has closed the terminal
                 break
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
     finally:
         _, status = os.waitpid(pid, 0)
         os.close(terminal)
