@@ -3,10 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bootdqn.reports import paper
+from bootdqn.reports.statistics import interquartile_mean
 from bootdqn.reports.tables import Table
-from reproduction.atari_claims import (
+from reproduction import minatar_claims
+from reproduction.deep_sea_claims import beats, helps
+from reproduction.ensemble_claims import gain_is_sparser, rare_states_are_disputed
+from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
+from reproduction.game_claims import (
     above_the_original,
-    best_in_four_games,
+    best_in_two_thirds,
     diversity_rises,
     evoi_ends,
     evoi_is_slower_than,
@@ -14,9 +20,7 @@ from reproduction.atari_claims import (
     normalised_lead,
     votes_are_diverse,
 )
-from reproduction.deep_sea_claims import beats, helps
-from reproduction.ensemble_claims import gain_is_sparser, rare_states_are_disputed
-from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
+from reproduction.minatar_claims import ahead, diversity, normalised_scores, time_against, when_complete
 
 DEEP_SEA_EVOI = "evoi:reduce=sum"
 COLOURS = {SUPPORTED: "🟢", CONTRADICTED: "🔴", MIXED: "🟡", OPEN: "⚪"}
@@ -34,15 +38,26 @@ class Claim:
 
 
 def claims_table(evidence: Evidence) -> Table:
-    """Return the table of claims."""
+    """Return the table of the paper's claims."""
+    return _judged(CLAIMS, evidence, "The paper's claims", ("verdict", "the paper says", "its own numbers"))
+
+
+def analogues_table(evidence: Evidence) -> Table:
+    """Return the table of the analogues on MinAtar."""
+    columns = ("verdict on the analogue", "analogue on MinAtar", "the paper, on Atari")
+    return _judged(MINATAR_CLAIMS, evidence, "Analogues of the paper's claims", columns)
+
+
+def _judged(claims: tuple[Claim, ...], evidence: Evidence, title: str, columns: tuple[str, ...]) -> Table:
     rows = []
-    for claim in CLAIMS:
+    for claim in claims:
         verdict = claim.judge(evidence)
         rows.append((f"{COLOURS[verdict.status]} {verdict.status}", claim.text, claim.remark, verdict.reason))
-    columns = ("verdict", "the paper says", "its own numbers", "what these runs say")
-    return Table("claims", "The paper's claims", columns, rows, text_columns=columns)
+    columns = (*columns, "what these runs say")
+    return Table("claims", title, columns, rows, text_columns=columns)
 
 
+_RIVALS = tuple(name for name in paper.MEAN_NORMALISED if name != "evoi")
 DEEP_SEA_NUMBERS = "a figure without numbers; 15 seeds, at most 100,000 episodes"
 CLAIMS = (
     Claim("Gain beats the baselines on DeepSea.", DEEP_SEA_NUMBERS, beats("gain")),
@@ -67,7 +82,11 @@ CLAIMS = (
         "curves, no table",
         evoi_ends(ahead_in=("Gravitar", "Venture"), or_level=False),
     ),
-    Claim("EVOI has the best maximal score in four of six games.", "not in Alien and Private Eye", best_in_four_games),
+    Claim(
+        "EVOI has the best maximal score in four of six games.",
+        "not in Alien and Private Eye",
+        best_in_two_thirds(_RIVALS),
+    ),
     Claim(
         "The paper's own BootDQN scores above the original's.",
         "not in Private Eye: 1,584.4 against 1,812.5",
@@ -114,3 +133,62 @@ CLAIMS = (
         beats("vote:rule=mean", rivals=("greedy",)),
     ),
 )
+
+_ALL_FOUR = ("greedy", "ucb", "gain", "evoi")
+MINATAR_CLAIMS = (
+    Claim(
+        "EVOI has the highest mean of the normalised scores.",
+        "60.05, BootDQN 50.67, Gain 48.30, UCB 43.60 (human-normalised)",
+        when_complete(_ALL_FOUR, ahead(normalised_scores, ("evoi",), ("greedy", "ucb", "gain"))),
+    ),
+    Claim(
+        "EVOI has the highest interquartile mean of the normalised scores.",
+        "none given",
+        when_complete(_ALL_FOUR, ahead(normalised_scores, ("evoi",), ("greedy", "ucb", "gain"), interquartile_mean)),
+    ),
+    Claim(
+        "EVOI has the best maximal score in two games of three (by the means alone).",
+        "in four of six",
+        when_complete(_ALL_FOUR, best_in_two_thirds(("greedy", "ucb", "gain"))),
+    ),
+    Claim(
+        "EVOI outperforms or matches the others in all games at the end of training.",
+        "Fig. 2a, no table",
+        when_complete(_ALL_FOUR, evoi_ends(or_level=True)),
+    ),
+    Claim(
+        "More heads are better (EVOI, K = 2, 6, 10, 12, on Asterix).",
+        "Fig. 3, on Hero",
+        minatar_claims.more_heads_are_better,
+    ),
+    Claim(
+        "UCB's votes are the most diverse (by count variance, as printed).",
+        "in five of six games; count variance is high when heads agree",
+        when_complete(_ALL_FOUR, ahead(diversity("vote_count_variance"), ("ucb",), ("greedy", "gain", "evoi"))),
+    ),
+    Claim(
+        "UCB's votes are the most diverse (by entropy, as meant).",
+        "",
+        when_complete(_ALL_FOUR, ahead(diversity("vote_entropy"), ("ucb",), ("greedy", "gain", "evoi"))),
+    ),
+    Claim(
+        "Gain's and EVOI's votes are at least as diverse as BootDQN's (by count variance, as printed).",
+        "at least as diverse, but for Gain on Gravitar",
+        when_complete(
+            ("greedy", "gain", "evoi"), ahead(diversity("vote_count_variance"), ("gain", "evoi"), ("greedy",))
+        ),
+    ),
+    Claim(
+        "Gain's and EVOI's votes are at least as diverse as BootDQN's (by entropy, as meant).",
+        "",
+        when_complete(("greedy", "gain", "evoi"), ahead(diversity("vote_entropy"), ("gain", "evoi"), ("greedy",))),
+    ),
+    Claim(
+        "BootDQN's votes begin alike and grow more diverse, in most games (by entropy, as meant).",
+        'Fig. 2b: "common", by count variance',
+        when_complete(("greedy",), diversity_rises),
+    ),
+    Claim("EVOI takes about 10 % longer than BootDQN.", "", when_complete(("greedy", "evoi"), time_against("greedy"))),
+    Claim("EVOI takes about as long as Gain.", "no number", when_complete(("gain", "evoi"), time_against("gain"))),
+)
+"""Analogues on MinAtar of the claims about Atari."""

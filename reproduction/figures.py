@@ -4,13 +4,15 @@ from collections.abc import Callable
 from statistics import mean
 from typing import NamedTuple
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from bootdqn.reports.ablation_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
 from bootdqn.reports.acting import ACTING_CAPTION, acting_figure, runs_by_task
 from bootdqn.reports.atari import with_paper_heads
-from bootdqn.reports.atari_figures import heads, learning, scores
+from bootdqn.reports.atari_figures import diversity, heads, learning, profiles, scores
 from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure
+from bootdqn.reports.suites import MINATAR, Suite
 from reproduction import studies
 
 
@@ -69,6 +71,15 @@ def scores_by_heads(study: str) -> Figure:
     return heads(studies.without_shared_settings(studies.atari_evaluations(study)))
 
 
+def on_minatar(plot: Callable[[pd.DataFrame, Suite], Figure]) -> Callable[[str], Figure]:
+    """Return a function of the study that plots a figure of the reports from its runs on MinAtar."""
+    return lambda study: plot(studies.without_shared_settings(studies.minatar_evaluations(study)), MINATAR)
+
+
+def _entropy(evaluations: pd.DataFrame, suite: Suite) -> Figure:
+    return diversity(evaluations, "vote_entropy", "vote entropy (nats)", suite)
+
+
 DEEP_SEA = DocsFigure(
     episodes_by_size, "Episodes to solve DeepSea against the size of the grid, the paper's study", BY_SIZE_CAPTION
 )
@@ -121,4 +132,25 @@ ALIEN_ACTING = DocsFigure(
     acting_on_alien,
     "BootDQN and EVOI on Alien against steps: heads overruled, the EVOI of actions, and the disagreement of heads",
     f"{ACTING_CAPTION} Circles end the lines of runs that were stopped.",
+)
+_MEAN_AND_INTERVAL = "Moving average over a tenth of the evaluations, mean over seeds, shaded 95 % bootstrap intervals."
+MINATAR_SCORES = DocsFigure(
+    on_minatar(scores),
+    "Scores of four algorithms on five MinAtar games against steps",
+    f"MinAtar, K = 10: evaluations by vote. {_MEAN_AND_INTERVAL} Dotted: random play.",
+)
+MINATAR_ENTROPY = DocsFigure(
+    on_minatar(_entropy),
+    "Vote entropy of four algorithms on five MinAtar games against steps",
+    f"MinAtar, K = 10: the diversity of the votes by their entropy. {_MEAN_AND_INTERVAL}",
+)
+MINATAR_PROFILES = DocsFigure(
+    on_minatar(profiles),
+    "Fraction of the runs on MinAtar above each normalised score, for four algorithms",
+    "MinAtar, K = 10: runs above each maximal normalised score.",
+)
+MINATAR_HEADS = DocsFigure(
+    on_minatar(heads),
+    "Scores of EVOI on Asterix against steps, for each number of heads",
+    f"MinAtar's Asterix, EVOI: evaluations by vote for each number of heads. {_MEAN_AND_INTERVAL}",
 )

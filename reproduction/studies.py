@@ -9,11 +9,13 @@ import pandas as pd
 
 from bootdqn.config.variants import Variant
 from bootdqn.reports import load_metrics
-from bootdqn.reports.atari import evaluations_of
-from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
+from bootdqn.reports.atari import RUN_COLUMNS, evaluations_of
+from bootdqn.reports.load import DIVERSITY, Study, load_study, shared_settings, without_settings
+from bootdqn.reports.suites import MINATAR
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reproduction/results"
+EVALUATION_COLUMNS = [*RUN_COLUMNS, "frames", "score", *DIVERSITY]
 
 
 @cache
@@ -32,6 +34,17 @@ def deep_sea_runs(study: str) -> pd.DataFrame:
 def atari_evaluations(study: str) -> pd.DataFrame:
     """Return the evaluations of the Atari runs of a study."""
     return evaluations_of(read_study(study))
+
+
+@cache
+def minatar_evaluations(study: str) -> pd.DataFrame:
+    """Return the evaluations of the MinAtar runs of a study; none where it has no runs yet."""
+    return evaluations_of(read_study(study), MINATAR) if has_runs(study) else pd.DataFrame(columns=EVALUATION_COLUMNS)
+
+
+def has_runs(study: str) -> bool:
+    """Return whether results of a study are committed."""
+    return (RESULTS / study).is_dir()
 
 
 def without_shared_settings(runs: pd.DataFrame) -> pd.DataFrame:

@@ -8,17 +8,19 @@ import pandas as pd
 
 from benchmarks.results import Row
 from bootdqn.config.variants import Variant, atari_algorithm, label
-from bootdqn.reports import atari, deep_sea, scaling
+from bootdqn.reports import atari, deep_sea, scaling, suites
 from bootdqn.reports.answers import deep_sea_answer
 from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.reports.statistics import LEVEL, format_p_value
+from bootdqn.reports.suites import Suite
 from bootdqn.reports.tables import Table
+from bootdqn.sweeps.sweep_file import load_sweep
 from bootdqn.training.display import duration
 from reproduction import studies
-from reproduction.claims import claims_table
+from reproduction.claims import analogues_table, claims_table
 from reproduction.deep_sea_claims import compared
 from reproduction.ensemble_claims import ensembles_table
-from reproduction.evidence import Evidence
+from reproduction.evidence import MINATAR, Evidence
 from reproduction.two_paths import first_finds, two_paths_table
 
 JUDGED_STUDIES = ("deep-sea", "deep-sea-small", "deep-sea-ablation", "deep-sea-frontier")
@@ -27,6 +29,7 @@ FIRST_PLANNED_SEED = 5
 """Of the paper's study: the seeds from this one on of `FASTEST_STRATEGIES` were chosen together, before any was run."""
 DURATION_SIZES = (10, 20, 30)
 LAST_EPISODES = 10
+MINATAR_HEADS = "minatar-heads"
 
 
 def markdown(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], text_columns: tuple[str, ...] = ()) -> str:
@@ -40,6 +43,36 @@ def claims(_: str) -> str:
     runs = runs.drop_duplicates(["variant", "size", "budget", "seed"])
     evaluations, ensembles = studies.atari_evaluations("atari"), studies.measured_ensembles("ensembles")
     return claims_table(Evidence.among(runs, evaluations, ensembles)).to_markdown()
+
+
+def minatar_claims(study: str) -> str:
+    """Judge the analogues of the paper's Atari claims by the runs on MinAtar, or count them while some are missing."""
+    games, heads = (studies.minatar_evaluations(name) for name in (study, MINATAR_HEADS))
+    return analogues_table(Evidence.of_plan(MINATAR, games, heads)).to_markdown()
+
+
+def minatar_count(study: str) -> str:
+    """Count the runs of a MinAtar study, and those that it lacks."""
+    planned = len(load_sweep(study).runs())
+    if not studies.has_runs(study):
+        return f"No run of the {planned} is committed yet."
+    runs = studies.read_study(study).counted("minatar")
+    finished = int((runs.status == "finished").sum())
+    begun = f", {len(runs) - finished} others have begun" if len(runs) > finished else ""
+    return f"{finished} of {planned} runs are finished{begun}."
+
+
+def of_minatar(table: Callable[[pd.DataFrame, Suite], Table | None]) -> Callable[[str], str]:
+    """Return a function of the study that returns a table of the reports; nothing where it has no runs."""
+
+    def written(study: str) -> str:
+        found = studies.minatar_evaluations(study)
+        made = None if found.empty else table(studies.without_shared_settings(found), suites.MINATAR)
+        if made is None:
+            return ""
+        return f"**{made.title}.** {made.note}".rstrip() + f"\n\n{made.to_markdown()}"
+
+    return written
 
 
 def answer(study: str) -> str:

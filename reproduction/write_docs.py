@@ -12,12 +12,14 @@ from collections.abc import Callable
 from os.path import relpath
 from pathlib import Path
 
+from bootdqn.reports import atari
+from bootdqn.reports.atari_heads import runtime_table
 from bootdqn.reports.style import to_png
 from reproduction import figures, tables
 from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
 from reproduction.minatar_learning_rate import learning_rates
-from reproduction.studies import ROOT
+from reproduction.studies import ROOT, has_runs
 
 VERDICT = "docs/reproduction.md"
 DEEP_SEA = "docs/reproduction/deep-sea.md"
@@ -25,6 +27,7 @@ CHOICES = "docs/reproduction/deep-sea-choices.md"
 ENSEMBLES = "docs/reproduction/ensembles.md"
 ATARI = "docs/reproduction/atari.md"
 MINATAR = "docs/minatar.md"
+ANALOGUES = "docs/reproduction/minatar.md"
 SPEED, SPEED_ATARI = "docs/speed.md", "docs/speed-atari.md"
 WHAT_HELPS = "docs/what-helps.md"
 
@@ -58,6 +61,18 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (ATARI, "atari-alien-longer figure", figures.ALIEN_LONGER),
     (ATARI, "atari-alien-longer acting-figure", figures.ALIEN_ACTING),
     (MINATAR, "minatar-learning-rate choice", learning_rates),
+    (ANALOGUES, "paper-minatar claims", tables.minatar_claims),
+    (ANALOGUES, "paper-minatar count", tables.minatar_count),
+    (ANALOGUES, "paper-minatar figure", figures.MINATAR_SCORES),
+    (ANALOGUES, "paper-minatar maximal", tables.of_minatar(atari.maximal_scores)),
+    (ANALOGUES, "paper-minatar normalised", tables.of_minatar(atari.normalised_scores)),
+    (ANALOGUES, "paper-minatar profiles-figure", figures.MINATAR_PROFILES),
+    (ANALOGUES, "paper-minatar improvement", tables.of_minatar(atari.improvements)),
+    (ANALOGUES, "paper-minatar entropy-figure", figures.MINATAR_ENTROPY),
+    (ANALOGUES, "paper-minatar diversity", tables.of_minatar(atari.vote_diversity)),
+    (ANALOGUES, "minatar-heads count", tables.minatar_count),
+    (ANALOGUES, "minatar-heads figure", figures.MINATAR_HEADS),
+    (ANALOGUES, "minatar-heads runtime", tables.of_minatar(runtime_table)),
     (SPEED, "speed deepsea", tables.speed_rows("deepsea")),
     (SPEED, "speed minatar", tables.speed_rows("minatar")),
     (SPEED_ATARI, "speed atari", tables.speed_rows("atari")),
@@ -76,7 +91,10 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     ("docs/two-paths.md", "two-paths found", tables.two_paths_found),
     ("docs/cluster.md", "paper-atari clusters", clusters_table),
 ]
-"""Page, block, and its content: a figure, or a function that takes the study (the block's first word)."""
+"""Page, block, and its content: a figure, or a function that takes the study (the block's first word).
+
+The figures of a study without runs are left out.
+"""
 PAGES = list(dict.fromkeys(page for page, _, _ in BLOCKS))
 BLOCK = re.compile(r"<!-- (?P<name>[a-z0-9-]+ [a-z-]+) -->\n(?P<content>.*?)<!-- end -->", re.DOTALL)
 
@@ -88,12 +106,14 @@ def rewrite(page: str, text: str) -> str:
     def block(found: re.Match[str]) -> str:
         name = found["name"]
         content = contents[name]
-        if isinstance(content, DocsFigure):
+        if isinstance(content, DocsFigure) and not has_runs(study_of(name)):
+            written = ""
+        elif isinstance(content, DocsFigure):
             image = relpath(image_of(name), (ROOT / page).parent)
             written = f"![{content.alt}]({image})\n\n*{content.caption}*"
         else:
             written = content(study_of(name))
-        return f"<!-- {name} -->\n{written}\n<!-- end -->"
+        return f"<!-- {name} -->\n{written}\n<!-- end -->" if written else f"<!-- {name} -->\n<!-- end -->"
 
     return BLOCK.sub(block, text)
 
@@ -114,7 +134,7 @@ def plot_figures() -> dict[Path, bytes]:
     return {
         image_of(name): to_png(content.plot(study_of(name)))
         for _, name, content in BLOCKS
-        if isinstance(content, DocsFigure)
+        if isinstance(content, DocsFigure) and has_runs(study_of(name))
     }
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.stats import trim_mean
 
 import bootdqn
 from bootdqn.config.train import to_flat
+from bootdqn.config.variants import Variant
 from bootdqn.envs.minatar import palette
 from bootdqn.inspector.recording import Recorder
 from bootdqn.reports.atari import evaluations_of, normalised_scores, normalised_strata
@@ -17,9 +19,14 @@ from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
 from bootdqn.reports.suites import MINATAR
 from bootdqn.sweeps.sweep_file import load_sweep
+from reproduction.claims import analogues_table
+from reproduction.evidence import MINATAR as PLAN
+from reproduction.evidence import Evidence
 from reproduction.minatar_random import SCORES, random_play
 
 pytest.importorskip("minatar")
+STRATEGIES = ("greedy", "ucb", "gain", "evoi")
+NUMBERS_OF_HEADS = {("num_heads", number) for number in PLAN.heads if number != 10}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +87,28 @@ def test_the_page_has_what_it_has_for_atari_labelled_as_an_analogue(runs, tmp_pa
     assert "frames" not in re.sub("<svg.*?</svg>", "", section, flags=re.DOTALL)
     assert "BootDQN-EVOI" in section
     assert "EVOI (mean)" not in section, "EVOI is the mean over heads here"
+
+
+def test_the_analogues_of_the_papers_claims_are_judged_by_real_runs(runs):
+    """As if the settings of the small runs were the default; with one seed the means decide, and no interval does."""
+    found = [
+        evaluations_of(load_study(runs / name), MINATAR) for name in ("paper-minatar-smoke", "minatar-heads-smoke")
+    ]
+    real = analogues_table(Evidence.of_plan(PLAN, *found))
+    assert {row[3] for row in real.rows} == {f"not judged: 0 of {number} runs" for number in (20, 25, 50, 75, 100)}
+    games, heads = (
+        table.assign(variant=[Variant(one.strategy, tuple(kept(one))) for one in table.variant])
+        for table, kept in zip(found, (lambda _: (), lambda one: set(one.settings) & NUMBERS_OF_HEADS), strict=True)
+    )
+    plan = replace(PLAN, games=("breakout", "seaquest"), seeds=1, budget=600, heads_budget=600)
+    reasons = [row[3] for row in analogues_table(Evidence.of_plan(plan, games, heads)).rows]
+    best = {
+        game: {name: best_of(runs / f"paper-minatar-smoke/{game}/{name}/seed-0") for name in STRATEGIES}
+        for game in plan.games
+    }
+    ahead = sum(scores.pop("evoi") > max(scores.values()) for scores in best.values())
+    assert reasons.count(f"EVOI is best in {ahead} of 2 games") == 1
+    assert reasons.count("not judged: an interval needs 3 seeds that differ") == 7
 
 
 def test_the_inspector_shows_the_game_in_its_colours_and_names_its_actions(runs):

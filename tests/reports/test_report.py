@@ -237,7 +237,7 @@ def test_atari_runs_of_different_settings_are_told_apart_and_judged_by_no_claim(
         "Double DQN, ε 0.1": ("90.0", ""),
     }
     evidence = Evidence.among(deep_sea_table([]), evaluations)
-    assert best_scores(evidence.atari) == [10.0, 10.0]
+    assert best_scores(evidence.games) == [10.0, 10.0]
     assert sorted(best_scores(evidence.any_heads)) == [10.0, 10.0, 70.0, 70.0]
 
 

@@ -12,6 +12,7 @@ from bootdqn.reports.statistics import (
     moving_average,
     performance_profile,
     probability_of_improvement,
+    stratified_difference,
     stratified_interval,
 )
 
@@ -98,3 +99,18 @@ def test_a_stratified_interval_holds_the_middle_95_per_cent():
     assert np.array([low, high]) == pytest.approx(
         549.5 + 1.96 * standard_error * np.array([-1, 1]), abs=0.15 * standard_error
     )
+
+
+def test_a_stratified_difference_is_that_of_the_groups_and_wider_at_a_smaller_level():
+    ours, theirs = [[5.0, 6.0, 7.0], [15.0, 16.0, 17.0]], [[1.0, 2.0, 3.0], [11.0, 12.0, 13.0]]
+
+    def difference(one, other, axis):
+        return one.mean(axis=axis) - other.mean(axis=axis)
+
+    low, high = stratified_difference(ours, theirs, difference)
+    assert 3 < low < 4 < high < 5, "the strata differ by 10, which no resample mixes"
+    wider = stratified_difference(ours, theirs, difference, level=0.001)
+    assert wider[0] < low
+    assert high < wider[1]
+    assert stratified_difference(ours, [[1.0, 2.0]], difference) is None
+    assert stratified_difference([[1.0] * 3], [[2.0] * 3], difference) is None

@@ -60,19 +60,49 @@ def stratified_interval(
         strata: The values of each stratum.
         statistic: Maps values (rows, n) to one number a row, with `axis`, such as `numpy.mean`.
     """
+    return stratified_difference(strata, [], lambda ours, _, axis: statistic(ours, axis=axis))
+
+
+def stratified_difference(
+    ours: Sequence[Sequence[float]],
+    theirs: Sequence[Sequence[float]],
+    difference: Callable[..., Values],
+    level: float = LEVEL,
+) -> tuple[float, float] | None:
+    """Return the interval of a statistic of two groups, each resampled within each of its strata.
+
+    None where `stratified_interval` has none.
+
+    Args:
+        ours: The values of each stratum of the first group.
+        theirs: Those of the second.
+        difference: Maps the values of both (rows, n) to one number a row, with `axis`.
+        level: The interval covers 1 - `level`.
+    """
+    strata = [*ours, *theirs]
     if any(len(stratum) < MIN_FOR_INTERVAL for stratum in strata) or all(len(set(one)) < 2 for one in strata):
         return None
 
     def of_all(*resampled: Values, axis: int) -> Values:
-        return statistic(np.concatenate(resampled, axis=axis), axis=axis)
+        groups = resampled[: len(ours)], resampled[len(ours) :]
+        return difference(*(np.concatenate(group, axis=axis) if group else None for group in groups), axis=axis)
 
-    low, high = _bootstrap([np.asarray(stratum, float) for stratum in strata], of_all, axis=-1)
+    low, high = _bootstrap([np.asarray(stratum, float) for stratum in strata], of_all, axis=-1, level=level)
     return float(low), float(high)
 
 
-def _bootstrap(samples: Sequence[Values], statistic: Callable[..., Values], axis: int) -> tuple[Values, Values]:
-    rng = np.random.default_rng(SEED)
-    found = stats.bootstrap(samples, statistic, n_resamples=RESAMPLES, axis=axis, method="percentile", rng=rng)
+def _bootstrap(
+    samples: Sequence[Values], statistic: Callable[..., Values], axis: int, level: float = LEVEL
+) -> tuple[Values, Values]:
+    found = stats.bootstrap(
+        samples,
+        statistic,
+        n_resamples=RESAMPLES,
+        confidence_level=1 - level,
+        axis=axis,
+        method="percentile",
+        rng=np.random.default_rng(SEED),
+    )
     return np.asarray(found.confidence_interval.low, float), np.asarray(found.confidence_interval.high, float)
 
 

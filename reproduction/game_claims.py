@@ -1,4 +1,8 @@
-"""Judges of the paper's claims about Atari: supported or contradicted only on its own number of seeds and frames."""
+"""Judges of the paper's claims about Atari, and of their analogues on MinAtar, by the runs of a plan (`evidence.Plan`).
+
+Claims about Atari are supported or contradicted only on the paper's own number of seeds and frames; analogues, which
+`when_complete` guards, only on all runs of the sweeps.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
@@ -25,30 +29,32 @@ from bootdqn.reports.atari import (
 )
 from bootdqn.reports.atari_heads import by_heads, speeds_of
 from bootdqn.reports.statistics import interval_of_mean
-from reproduction.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Verdict
+from reproduction.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Plan, Verdict
 
 _PAPERS_SETTINGS = "with the paper's settings"
 _Cells = dict[tuple[str, str], pd.DataFrame]
 """Evaluations by game and strategy."""
 
 
-def _smaller_budget(evaluations: pd.DataFrame) -> str:
-    """Return on how much less than the paper's budget a statement rests; nothing where it is the paper's."""
+def _smaller_budget(evaluations: pd.DataFrame, plan: Plan) -> str:
+    """Return on how much less than the plan's budget a statement rests; nothing where it is the plan's."""
     seeds = evaluations.groupby(["game", "variant"], sort=False).run.nunique().min()
-    if seeds >= paper.SEEDS and last_frames(evaluations).min() >= paper.FRAMES:
+    if seeds >= plan.seeds and last_frames(evaluations).min() >= plan.budget:
         return ""
-    ours = f"{format_count(seeds, 'seed')} of {format_frames(evaluations)} frames"
-    return f"; {ours}, the paper {paper.SEEDS} of {paper.FRAMES / 1e6:.0f}M"
+    ours = f"{format_count(seeds, 'seed')} of {format_frames(evaluations)} {plan.suite.unit}"
+    return f"; {ours}, the paper {plan.seeds} of {plan.budget / 1e6:.0f}M"
 
 
-def _comparable(evidence: Evidence, strategies: Iterable[str], games: Collection[str] = paper.GAMES) -> _Cells:
-    """Return the runs of strategies on games, each cut to the frames that all of its game have.
+def _comparable(evidence: Evidence, strategies: Iterable[str], games: Collection[str] | None = None) -> _Cells:
+    """Return the runs of strategies on games (None: all of the plan), each cut to the frames that all of its game have.
 
-    None counts beyond the paper's frames: who trained for longer has had more chances of a high score.
+    None counts beyond the plan's frames: who trained for longer has had more chances of a high score.
     """
     variants = [Variant(strategy) for strategy in strategies]
-    runs = evidence.atari[evidence.atari.game.isin(games) & evidence.atari.variant.isin(variants)]
-    return {(game, variant.strategy): cell for (game, variant), cell in by_cell(in_common(runs, paper.FRAMES)).items()}
+    asked = evidence.plan.games if games is None else games
+    runs = evidence.games[evidence.games.game.isin(asked) & evidence.games.variant.isin(variants)]
+    common = by_cell(in_common(runs, evidence.plan.budget))
+    return {(game, variant.strategy): cell for (game, variant), cell in common.items()}
 
 
 def _games_with(cells: _Cells, strategies: Iterable[str]) -> list[str]:
@@ -61,9 +67,9 @@ def _joined(cells: _Cells, games: Sequence[str]) -> pd.DataFrame:
     return pd.concat([cell for (game, _), cell in cells.items() if game in games])
 
 
-def _verdict(reason: str, cells: _Cells, games: Sequence[str], *, complete: bool, holds: bool) -> Verdict:
-    """Return the verdict on a claim: open where games are missing or the budget is smaller than the paper's."""
-    smaller = _smaller_budget(_joined(cells, games))
+def _verdict(plan: Plan, reason: str, cells: _Cells, games: Sequence[str], *, complete: bool, holds: bool) -> Verdict:
+    """Return the verdict on a claim: open where games are missing or the budget is smaller than the plan's."""
+    smaller = _smaller_budget(_joined(cells, games), plan)
     status = SUPPORTED if holds else CONTRADICTED
     return Verdict(status if complete and not smaller else OPEN, reason + smaller)
 
@@ -88,30 +94,35 @@ def normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]:
         )
         reason = f"{ours - theirs:+.2f} points on {len(games)} of {len(paper.GAMES)} games"
         complete = len(games) == len(paper.GAMES)
-        return _verdict(reason, cells, games, complete=complete, holds=ours - theirs >= points / 2)
+        return _verdict(evidence.plan, reason, cells, games, complete=complete, holds=ours - theirs >= points / 2)
 
     return judge
 
 
-def best_in_four_games(evidence: Evidence) -> Verdict:
-    """Judge in how many games EVOI is above all the paper's algorithms; a tie is not above."""
-    algorithms = [Variant(strategy) for strategy in paper.MEAN_NORMALISED]
-    cells = _comparable(evidence, paper.MEAN_NORMALISED)
-    games = [game for game in _games_with(cells, ("evoi",)) if sum(one == game for one, _ in cells) > 1]
-    if not games:
-        return Verdict(OPEN, f"{_PAPERS_SETTINGS} no game of it was played by EVOI and another of its algorithms")
-    count = sum(leader(_joined(cells, games), game, algorithms) == Variant("evoi") for game in games)
-    lacking = _lacking(cells, games, paper.MEAN_NORMALISED)
-    reason = f"EVOI is best in {count} of {format_count(len(games), 'game')}{lacking}"
-    complete = not lacking and len(games) == len(paper.GAMES)
-    return _verdict(reason, cells, games, complete=complete, holds=count >= 4)
+def best_in_two_thirds(rivals: tuple[str, ...]) -> Callable[[Evidence], Verdict]:
+    """Judge in how many games EVOI is above all its rivals, in the paper four of six; a tie is not above."""
+    names = ("evoi", *rivals)
+    algorithms = [Variant(strategy) for strategy in names]
+
+    def judge(evidence: Evidence) -> Verdict:
+        cells, asked = _comparable(evidence, names), evidence.plan.games
+        games = [game for game in _games_with(cells, ("evoi",)) if sum(one == game for one, _ in cells) > 1]
+        if not games:
+            return Verdict(OPEN, f"{_PAPERS_SETTINGS} no game of it was played by EVOI and another of its algorithms")
+        count = sum(leader(_joined(cells, games), game, algorithms) == Variant("evoi") for game in games)
+        lacking = _lacking(cells, games, names)
+        reason = f"EVOI is best in {count} of {format_count(len(games), 'game')}{lacking}"
+        complete = not lacking and len(games) == len(asked)
+        return _verdict(evidence.plan, reason, cells, games, complete=complete, holds=3 * count >= 2 * len(asked))
+
+    return judge
 
 
-def evoi_ends(*, ahead_in: tuple[str, ...] = paper.GAMES, or_level: bool) -> Callable[[Evidence], Verdict]:
+def evoi_ends(*, ahead_in: tuple[str, ...] | None = None, or_level: bool) -> Callable[[Evidence], Verdict]:
     """Judge by the end of the curves of Fig. 2a, an average of evaluations, whether EVOI is ahead of the other three.
 
     Args:
-        ahead_in: The games that the claim is about.
+        ahead_in: The games that the claim is about (None: all of the plan).
         or_level: Whether it is enough that no rival's interval over seeds is above EVOI's.
     """
     rivals = ("greedy", "ucb", "gain")
@@ -128,7 +139,8 @@ def evoi_ends(*, ahead_in: tuple[str, ...] = paper.GAMES, or_level: bool) -> Cal
             theirs = [_range_of_mean(ends[name]) for name in rivals]
             held.append(all(high >= below if or_level else low > above for below, above in theirs))
         reason = f"holds in {sum(held)} of {format_count(len(held), 'game')}"
-        return _verdict(reason, cells, games, complete=len(held) == len(ahead_in), holds=all(held))
+        complete = len(held) == len(evidence.plan.games if ahead_in is None else ahead_in)
+        return _verdict(evidence.plan, reason, cells, games, complete=complete, holds=all(held))
 
     return judge
 
@@ -156,7 +168,8 @@ def diversity_rises(evidence: Evidence) -> Verdict:
         held.append(bool(later.size) and _range_of_mean(first.mean(1))[1] < _range_of_mean(later.mean(1))[0])
     reason = f"holds in {sum(held)} of {format_count(len(held), 'game')}"
     games = [game for game, _ in cells]
-    return _verdict(reason, cells, games, complete=len(held) == len(paper.GAMES), holds=sum(held) > len(held) / 2)
+    complete = len(held) == len(evidence.plan.games)
+    return _verdict(evidence.plan, reason, cells, games, complete=complete, holds=sum(held) > len(held) / 2)
 
 
 def _lacking(cells: _Cells, games: Iterable[str], strategies: Iterable[str]) -> str:
@@ -177,7 +190,7 @@ def above_the_original(evidence: Evidence) -> Verdict:
         above.append(ours > original)
         found.append(f"{paper.title_of(game)} {ours:,.1f} against {original:,.1f}")
     games = [game for game, _ in cells]
-    return _verdict(", ".join(found), cells, games, complete=len(games) == len(scored), holds=all(above))
+    return _verdict(evidence.plan, ", ".join(found), cells, games, complete=len(games) == len(scored), holds=all(above))
 
 
 def more_heads_are_better(evidence: Evidence) -> Verdict:
@@ -232,7 +245,7 @@ def votes_are_diverse(
         lacking = _lacking(cells, games, (*rivals, *subject))
         reason = f"holds in {sum(held)} of {format_count(len(held), 'game')}{exceptions}{lacking}"
         complete = len(held) == len(asked) and not lacking
-        return _verdict(reason, cells, games, complete=complete, holds=all(held))
+        return _verdict(evidence.plan, reason, cells, games, complete=complete, holds=all(held))
 
     return judge
 
@@ -245,8 +258,8 @@ def evoi_is_slower_than(rival: str) -> Callable[[Evidence], Verdict]:
     name = atari_algorithm(rival).label
 
     def judge(evidence: Evidence) -> Verdict:
-        cells, none = by_cell(evidence.atari), evidence.atari[:0]
-        for game in games_of(evidence.atari):
+        cells, none = by_cell(evidence.games), evidence.games[:0]
+        for game in games_of(evidence.games):
             theirs, ours = (speeds_of(cells.get((game, Variant(one)), none)) for one in (rival, "evoi"))
             for computed in sorted(theirs.keys() & ours.keys()):
                 extra = 100 * (np.mean(theirs[computed]) / np.mean(ours[computed]) - 1)
