@@ -10,6 +10,7 @@ from scipy import stats
 from torch.nn.functional import one_hot
 
 from bootdqn.agent.ensemble import make_ensemble
+from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import NetworkConfig
 from reference.batches import random_observations
@@ -141,6 +142,32 @@ def test_parameters_are_uniform_within_the_fan_in_of_one_head(kind, hidden_sizes
             pvalues.append(stats.kstest(values, stats.uniform(-bound, 2 * bound).cdf).pvalue)
     assert len(parameters) == 2 * len(fan_in)
     assert min(pvalues) > 0.01
+
+
+@both_ensembles
+def test_the_scale_of_embeddings_bounds_the_table_alone_that_of_the_prior_as_well(kind):
+    config = NetworkConfig(num_heads=10, ensemble=kind, hidden_sizes=(40, 60), prior_scale=1.0, embedding_scale=2.0)
+    ensemble = make_ensemble(config, EnvSpec(DiscreteSpec(90), 3), np.random.default_rng(0))
+    for network in (ensemble, ensemble.prior.ensemble):
+        largest = [float(p.detach().abs().max()) for name, p in network.named_parameters() if "prior" not in name]
+        bounds = np.repeat([2.0, 1 / np.sqrt(40), 1 / np.sqrt(60)], 2)
+        assert np.all(largest <= bounds)
+        assert np.all(largest > 0.8 * bounds)
+
+
+def test_without_a_scale_values_differ_less_the_more_states_there_are_and_with_one_they_do_not():
+    def spread(states, scale):
+        config = NetworkConfig(embedding_scale=scale)
+        ensemble = make_ensemble(config, EnvSpec(DiscreteSpec(states), 2), np.random.default_rng(0))
+        return float(ensemble(torch.arange(states)).detach().std(dim=0).mean())
+
+    assert spread(100, None) > 5 * spread(10_000, None)
+    assert spread(100, 1.0) == pytest.approx(spread(10_000, 1.0), rel=0.2)
+
+
+def test_a_scale_of_embeddings_needs_discrete_observations():
+    with pytest.raises(UsageError, match="--embedding-scale is about discrete observations"):
+        make_ensemble(NetworkConfig(embedding_scale=1.0), EnvSpec(BOX, 2), np.random.default_rng(0))
 
 
 @every_kind

@@ -16,7 +16,7 @@ sizes = pytest.mark.parametrize(("num_heads", "inputs", "outputs", "batch"), SIZ
 
 
 def drawn(layer, seed=0):
-    sample_parameters(layer, np.random.default_rng(seed))
+    sample_parameters(layer, np.random.default_rng(seed), None)
     return layer.double()  # so that a tolerance means the formula, not the rounding
 
 
@@ -99,7 +99,7 @@ def heads_of(layer):
 @sizes
 def test_a_table_of_one_layer_is_a_linear_layer_on_one_hot_vectors_bit_for_bit(num_heads, inputs, outputs, batch):
     table = OneHotTable(inputs, outputs)
-    sample_parameters(table, np.random.default_rng(num_heads))
+    sample_parameters(table, np.random.default_rng(num_heads), None)
     index = torch.from_numpy(np.random.default_rng(5).integers(0, inputs, batch))
     vectors = one_hot(index, inputs).to(torch.float32)
     assert table(index).shape == (batch, outputs)
@@ -113,7 +113,7 @@ def test_a_table_of_one_layer_is_a_linear_layer_on_one_hot_vectors_bit_for_bit(n
     ids=["one table", "one head", "seven heads"],
 )
 def test_gradients_of_a_table_add_up_in_the_order_of_the_batch_with_any_number_of_threads(table, axis):
-    sample_parameters(table, np.random.default_rng(0))
+    sample_parameters(table, np.random.default_rng(0), None)
     index = torch.from_numpy(np.random.default_rng(5).integers(0, 20, 512))
     rows = (lambda: table(index).mT) if axis else (lambda: table(index))  # a batch of heads is in the last axis
     slopes = torch.randn(rows().shape, generator=torch.Generator().manual_seed(0))

@@ -102,16 +102,22 @@ def linear(in_features: int, out_features: int) -> nn.Module:
     return layer
 
 
-def sample_parameters(module: nn.Module, rng: np.random.Generator) -> None:
-    """Sample every parameter of `module` uniformly within 1/sqrt(fan-in), PyTorch's default, from `rng`."""
+def sample_parameters(module: nn.Module, rng: np.random.Generator, embedding_scale: float | None) -> None:
+    """Sample every parameter of `module` uniformly from `rng`: within 1/sqrt(fan-in), PyTorch's default.
+
+    A one-hot vector has a single active unit, so with this default the values of different states are the more alike
+    the more states there are. `embedding_scale` bounds the parameters of tables instead, if it is not None.
+    """
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
-            fan_in = layer.weight[0].numel()
+            inverse_bound = np.sqrt(layer.weight[0].numel())
+        elif isinstance(layer, FanOutTable | OneHotTable) and embedding_scale is not None:
+            inverse_bound = np.float64(1 / embedding_scale)
         elif isinstance(layer, BatchedLinear | OneHotTable):
-            fan_in = layer.weight.shape[-2]
+            inverse_bound = np.sqrt(layer.weight.shape[-2])
         else:
             continue
         for parameter in layer.parameters(recurse=False):
-            values = rng.uniform(-1, 1, tuple(parameter.shape)) / np.sqrt(fan_in)
+            values = rng.uniform(-1, 1, tuple(parameter.shape)) / inverse_bound
             with torch.no_grad():
                 parameter.copy_(torch.from_numpy(values))

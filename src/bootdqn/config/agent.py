@@ -101,6 +101,10 @@ class NetworkConfig:
     prior_scale: Annotated[float, Range(ge=0)] = 0.0
     """Add to each head a random network that never learns, times this (Osband et al. 2018; our experiments take 3)."""
 
+    embedding_scale: Annotated[float, Range(gt=0)] | None = None
+    """Largest initial weight of the layer that reads a discrete observation (None: 1/sqrt(number of observations), as
+    PyTorch has it); at 1 the heads differ from state to state however many states there are."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.hidden_sizes:

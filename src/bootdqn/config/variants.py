@@ -190,6 +190,7 @@ def is_dqn(variant: Variant) -> bool:
 
 _ADDITIONS = {
     "prior_scale": "prior {}",
+    "embedding_scale": "embedding {}",
     "n_step": "{}-step",
     "target_rate": "soft target {}",
     "info_bonus": "bonus {}",
