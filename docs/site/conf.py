@@ -46,6 +46,7 @@ NAVIGATION = {
         "docs/data",
         "docs/experiments",
         "docs/cluster",
+        "docs/devices",
         "docs/report",
         "docs/inspector",
         "docs/run-directory",

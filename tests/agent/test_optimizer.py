@@ -21,8 +21,32 @@ def test_steps_are_those_of_pytorch_in_every_memory_layout(layout, gradient_layo
     strides = parameter.stride()
     adam, theirs = Adam({"w": parameter}, 0.01), torch.optim.Adam([peer], lr=0.01, fused=True)
     for gradient in gradients:
-        adam.step({"w": LAYOUTS[gradient_layout](gradient)})
+        adam.step({"w": LAYOUTS[gradient_layout](gradient)}, skip=torch.zeros(()))
         peer.grad = gradient.clone()
         theirs.step()
         assert torch.equal(parameter, peer)
     assert parameter.stride() == strides
+
+
+def test_gradients_in_bfloat16_are_converted_whatever_their_layout():
+    generator = torch.Generator().manual_seed(0)
+    start, gradient = torch.randn(2, 3, 5, 7, generator=generator)
+    reduced = {name: layout(gradient.bfloat16()) for name, layout in LAYOUTS.items()}
+    parameters, same = ({name: start.clone() for name in LAYOUTS} for _ in range(2))
+    Adam(parameters, 0.01).step(reduced, skip=torch.zeros(()))
+    Adam(same, 0.01).step({name: value.float() for name, value in reduced.items()}, skip=torch.zeros(()))
+    for name, parameter in parameters.items():
+        assert torch.equal(parameter, same[name])
+        assert not torch.equal(parameter, start)
+
+
+def test_a_skipped_step_changes_nothing_and_does_not_count():
+    start = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
+    parameter, peer = start.clone(), start.clone()
+    one, other = Adam({"w": parameter}, 0.01), Adam({"w": peer}, 0.01)
+    one.step({"w": torch.full_like(start, torch.nan)}, skip=torch.ones(()))
+    assert torch.equal(parameter, start)
+    for adam in (one, other):
+        adam.step({"w": start}, skip=torch.zeros(()))
+    assert torch.equal(parameter, peer)
+    assert one.steps == other.steps == 1

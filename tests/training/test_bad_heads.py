@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from bootdqn.agent.autograd_learner import _report_gradients
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.tensor_files import read_tensors
 from bootdqn.runs.directory import RunDirectory
@@ -72,6 +73,13 @@ def test_the_head_that_owns_an_infinite_reward_is_named_and_no_other(kind, loss)
     batch.reward[7] = np.inf
     with pytest.raises(TrainingError, match="the loss of head 3 is inf"):
         KINDS[kind].make(spec, num_heads=5, loss=loss).update(batch)
+
+
+def test_gradients_that_overflow_only_together_stop_the_run():
+    gradients = {"heads.0.weight": torch.full((10, 2), 1e19), "torso.0.weight": torch.ones(3)}
+    assert torch.isinf(gradients["heads.0.weight"].norm())
+    with pytest.raises(TrainingError, match="the gradients of all heads together overflow: lower --learning-rate"):
+        _report_gradients(gradients)
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])

@@ -1,15 +1,18 @@
 """The learner that uses PyTorch's autograd: any ensemble, on any device, in float32 or bfloat16."""
 
 import copy
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bootdqn.agent.ensemble import HEADS, Ensemble
 from bootdqn.agent.learner import UpdateResult, check_finite
 from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
 from bootdqn.agent.optimizer import Adam
+from bootdqn.agent.transfers import Staging, to_host
+from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Array, Batch
 from bootdqn.config.agent import LearnerConfig
 
@@ -30,50 +33,56 @@ class AutogradLearner:
         self._target = copy.deepcopy(self._working).requires_grad_(False)
         self._target.prior = self._working.prior  # never learned, so one serves both
         self._learned = self._working.learned()
+        self._staging = Staging(self._device)
         self._adam = Adam(self.online.learned(), config.learning_rate)
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E, ...)."""
         with torch.inference_mode():
-            q: Array = self._working(self._to_device(observation)).float().cpu().numpy()
-        return q
+            return to_host(self._working(*self._staging.to_device(observation)))
 
     def update(self, batch: Batch) -> UpdateResult:
         """Take one gradient step on the mean over heads of the masked losses."""
-        mask, weight = self._to_device(batch.mask), self._to_device(batch.weight)
-        td_error = self.td_errors(batch)
-        losses = head_losses(td_error, mask, weight, self._config.loss)
-        slopes = torch.autograd.grad(losses.mean(), list(self._learned.values()))
-        gradients = dict(zip(self._learned, slopes, strict=True))
-        head_loss, error, *sums = _to_host(
-            losses.detach(),
-            mean_owned_error(td_error.detach(), mask),
-            *(gradient.sum()[None] for gradient in gradients.values()),
-        )
+        results, gradients = self._update_on_device(self._to_device(batch))
+        head_loss, norms, td_error = np.split(to_host(results), [batch.mask.shape[1], -len(batch.action)])
         check_finite("loss", head_loss)
-        if not np.isfinite(sums).all():
-            _check_gradients(gradients)
-        self._adam.step({name: gradient.float() for name, gradient in gradients.items()})
-        self._refresh_working_copy()
-        return UpdateResult(head_loss, error)
+        if not np.isfinite(norms).all():
+            _report_gradients(gradients)
+        return UpdateResult(head_loss, td_error)
+
+    def _update_on_device(self, batch: "_DeviceBatch") -> tuple[Tensor, dict[str, Tensor]]:
+        """Take the step, unless a loss or a gradient is not finite, and return what `update` reports.
+
+        No number is read from the device and no decision depends on one, so a CUDA graph could capture this.
+
+        Returns:
+            The losses (K,), the norm of each gradient and the mean TD errors (B,) in one tensor; the gradients.
+        """
+        td_error = self._td_errors(batch)
+        losses = head_losses(td_error, batch.mask, batch.weight, self._config.loss)
+        slopes = torch.autograd.grad(losses.mean(), list(self._learned.values()))
+        checked = torch.cat([losses.detach(), torch.stack(torch._foreach_norm(slopes)).float()])
+        gradients = dict(zip(self._learned, slopes, strict=True))
+        self._adam.step(gradients, skip=(checked - checked).ne(0).any().float())  # finite ones less themselves are 0
+        if self._working is not self.online:
+            torch._foreach_copy_(_values(self._learned), _values(self.online.learned()))
+        return torch.cat([checked, mean_owned_error(td_error.detach(), batch.mask)]), gradients
 
     def td_errors(self, batch: Batch) -> Tensor:
         """Return the TD error, value less target, of every head (B, K) in float32; gradients flow through the value."""
-        observation, next_observation = self._to_device(batch.observation), self._to_device(batch.next_observation)
-        reward, discount = self._to_device(batch.reward), self._to_device(batch.discount)
+        return self._td_errors(self._to_device(batch))
+
+    def _td_errors(self, batch: "_DeviceBatch") -> Tensor:
         with torch.no_grad():
-            next_target = self._target(next_observation).float()
-            next_choosing = self._working(next_observation).float() if self._config.double_q else next_target
-            legal = self._to_device(batch.next_legal) if batch.next_legal.size else None
-            targets = q_targets(reward, discount, next_choosing, next_target, legal)
-        q = self._working(observation).float()
-        return taken_values(q, self._to_device(batch.action)) - targets
+            next_target = self._target(batch.next_observation).float()
+            double_q, legal = self._config.double_q, batch.next_legal if batch.next_legal.numel() else None
+            next_choosing = self._working(batch.next_observation).float() if double_q else next_target
+            targets = q_targets(batch.reward, batch.discount, next_choosing, next_target, legal)
+        return taken_values(self._working(batch.observation).float(), batch.action) - targets
 
     def update_target(self) -> None:
         """Move the target networks towards the online ones, by `target_rate` of the configuration."""
-        with torch.no_grad():
-            for target, working in zip(self._target.learned().values(), self._working.learned().values(), strict=True):
-                target.lerp_(working, self._config.target_rate)
+        torch._foreach_lerp_(_values(self._target.learned()), _values(self._learned), self._config.target_rate)
 
     def get_state(self) -> dict[str, Array]:
         """Return online, target and prior parameters, Adam's two moments and its step count."""
@@ -81,7 +90,7 @@ class AutogradLearner:
         state |= {f"target.{name}": value.float() for name, value in self._target.learned().items()}
         state |= {f"first_moment.{name}": value for name, value in self._adam.first_moment.items()}
         state |= {f"second_moment.{name}": value for name, value in self._adam.second_moment.items()}
-        state["adam_steps"] = torch.tensor(self._adam.steps)
+        state["adam_steps"] = self._adam.steps.long()
         return {name: value.detach().cpu().numpy() for name, value in state.items()}
 
     def set_state(self, state: dict[str, Array]) -> None:
@@ -94,35 +103,40 @@ class AutogradLearner:
             target.copy_(tensors[f"target.{name}"])
             self._adam.first_moment[name].copy_(tensors[f"first_moment.{name}"])
             self._adam.second_moment[name].copy_(tensors[f"second_moment.{name}"])
-        self._adam.steps = int(tensors["adam_steps"])
+        self._adam.steps.copy_(tensors["adam_steps"])
 
-    def _refresh_working_copy(self) -> None:
-        if self._working is not self.online:
-            masters = [parameter.detach() for parameter in self.online.learned().values()]
-            torch._foreach_copy_([parameter.detach() for parameter in self._working.learned().values()], masters)
-
-    def _to_device(self, array: Array) -> Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
-        if self._device.type == "cuda":
-            return tensor.pin_memory().to(self._device, non_blocking=True)
-        return tensor.to(self._device)
+    def _to_device(self, batch: Batch) -> "_DeviceBatch":
+        arrays = batch._asdict()
+        return _DeviceBatch(*self._staging.to_device(*(arrays[name] for name in _DeviceBatch._fields)))
 
 
-def _check_gradients(gradients: dict[str, Tensor]) -> None:
-    """Raise a TrainingError for the first gradient whose sum, of each head where it has one, is not finite.
+class _DeviceBatch(NamedTuple):
+    """The fields of a `Batch` that an update reads, on the device of the networks."""
+
+    observation: Tensor
+    action: Tensor
+    reward: Tensor
+    discount: Tensor
+    next_observation: Tensor
+    mask: Tensor
+    weight: Tensor
+    next_legal: Tensor
+
+
+def _report_gradients(gradients: dict[str, Tensor]) -> None:
+    """Raise a TrainingError for the first gradient whose norm, of each head where it has one, is not finite.
 
     The torso comes last: gradients flow from a head into it, and the head is to blame.
     """
     for name in sorted(gradients, key=lambda name: not name.startswith(HEADS)):
         rows = len(gradients[name]) if name.startswith(HEADS) else 1
-        sums = gradients[name].reshape(rows, -1).sum(dim=1)
-        check_finite(f"gradient of {name}", sums.float().cpu().numpy(), shared=not name.startswith(HEADS))
+        norms = to_host(gradients[name].reshape(rows, -1).norm(dim=1))
+        check_finite(f"gradient of {name}", norms, shared=not name.startswith(HEADS))
+    raise TrainingError("the gradients of all heads together overflow: lower --learning-rate or look at the rewards")
 
 
-def _to_host(*vectors: Tensor) -> list[Array]:
-    """Return vectors as float32 arrays, copied together, so that a GPU is synchronised once."""
-    joined: Array = torch.cat([vector.float() for vector in vectors]).cpu().numpy()
-    return np.split(joined, np.cumsum([len(vector) for vector in vectors])[:-1])
+def _values(parameters: dict[str, nn.Parameter]) -> list[Tensor]:
+    return [parameter.detach() for parameter in parameters.values()]
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
