@@ -1,10 +1,11 @@
 """Runs on bsuite's experiments: when they stop, what their summary holds, and that they resume exactly."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from bootdqn.config.bsuite import BsuiteConfig
+from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.train import from_flat
 from bootdqn.envs.bsuite import BsuiteCounts
 from bootdqn.runs.directory import RunDirectory
@@ -76,3 +77,14 @@ def test_episodes_beyond_the_cap_count_only_with_a_larger_budget():
     larger = make_stopping_rule(BsuiteConfig("deep_sea/0", max_episodes=4))
     larger.set_state(rule.get_state())
     assert (larger.summary()["episodes"], larger.summary()["bad_episodes"]) == (4, 3)
+
+
+@pytest.mark.parametrize("config", [BsuiteConfig("deep_sea/0"), DeepSeaConfig(size=5)], ids=lambda one: one.kind)
+def test_no_episode_is_lost_where_the_cap_is_below_those_that_counted(config):
+    rule = make_stopping_rule(replace(config, max_episodes=5))
+    finish(rule, True, True, True, True)
+    smaller = make_stopping_rule(replace(config, max_episodes=2))
+    smaller.set_state(rule.get_state())
+    finish(smaller, True, False)
+    assert smaller.summary()["episodes"] == 4
+    assert len(smaller.get_state()["beyond_the_cap"]) == 2

@@ -2,7 +2,7 @@
 
 from collections import deque
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.bsuite import BsuiteConfig
@@ -13,6 +13,13 @@ from bootdqn.training.loop import StepResult
 
 RECENT_EPISODES = 100
 """Training episodes that the recent return is averaged over."""
+_EpisodeT = TypeVar("_EpisodeT")
+
+
+def _split_at_cap(episodes: list[_EpisodeT], cap: int, counted: int) -> tuple[list[_EpisodeT], list[_EpisodeT]]:
+    """Return the episodes that still count, of which `counted` did before, and those beyond the cap."""
+    room = max(0, cap - counted)
+    return episodes[:room], episodes[room:]
 
 
 class DeepSeaStoppingRule:
@@ -30,10 +37,9 @@ class DeepSeaStoppingRule:
 
     def _count(self, bad: list[bool]) -> None:
         waiting = [*self._beyond_the_cap, *bad]
-        room = self._config.max_episodes - self._solved.episodes
-        for one in waiting[:room]:
+        counting, self._beyond_the_cap = _split_at_cap(waiting, self._config.max_episodes, self._solved.episodes)
+        for one in counting:
             self._solved.add_episode(bad=one)
-        self._beyond_the_cap = waiting[room:]
 
     def add_evaluation(self, mean_return: float) -> None:
         """Do nothing: evaluations do not decide whether DeepSea is solved."""
@@ -164,10 +170,9 @@ class BsuiteStoppingRule:
 
     def _count(self, episodes: list[tuple[float, bool]]) -> None:
         waiting = [*self._beyond_the_cap, *episodes]
-        number = self._cap - self._counts.episodes
-        for episode_return, bad in waiting[:number]:
+        counting, self._beyond_the_cap = _split_at_cap(waiting, self._cap, self._counts.episodes)
+        for episode_return, bad in counting:
             self._counts.add_episode(episode_return, bad=bad)
-        self._beyond_the_cap = waiting[number:]
 
     def add_evaluation(self, mean_return: float) -> None:
         """Do nothing: bsuite scores the episodes of training."""
