@@ -12,7 +12,7 @@ from bootdqn.cli.arguments import CommandParser, asks_for_help
 from bootdqn.cli.evaluate import EvaluateCommand, InspectCommand
 from bootdqn.cli.report import ReportCommand
 from bootdqn.cli.sweep import DemoCommand, SweepCommand
-from bootdqn.cli.train import ResumeCommand, TrainCommand
+from bootdqn.cli.train import ResumeCommand, TrainCommand, TrainMiniGridCommand
 from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
 from bootdqn.common.text import did_you_mean, printable
 from bootdqn.config.train import ATARI, BSUITE, DEEP_SEA, GYM, MINATAR, MINIGRID
@@ -77,7 +77,7 @@ COMMANDS: dict[str, Any] = {
             synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
         ),
         "minigrid": CommandSpec(
-            TrainCommand(MINIGRID),
+            TrainMiniGridCommand(MINIGRID),
             "Train one agent on a MiniGrid environment: as `train gym`, with settings that learn DoorKey-5x5.",
             example="bootdqn train minigrid --env-id MiniGrid-DoorKey-5x5-v0 --total-steps 50000",
             synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Generic
 
 from bootdqn.cli.arguments import UserCode
 from bootdqn.common.fields import Flag, PositiveInt, check_fields
+from bootdqn.config.envs import MINIGRID_PREFIXES, GymConfig
 from bootdqn.config.train import EnvT, LoggerConfig, SavingConfig, TrainConfig
 
 
@@ -58,6 +59,20 @@ class TrainCommand(Generic[EnvT]):
         from bootdqn.training.run import default_run_dir
 
         return self.options.train(self.config, self.run_dir or default_run_dir(self.config))
+
+
+@dataclass(frozen=True)
+class TrainMiniGridCommand(TrainCommand[GymConfig]):
+    """Train one agent on one of MiniGrid's environments."""
+
+    def __post_init__(self) -> None:
+        env_id = self.config.env.env_id
+        if not env_id.startswith(MINIGRID_PREFIXES):
+            beginnings = " or ".join(MINIGRID_PREFIXES)
+            raise ValueError(
+                f"--env-id must begin with {beginnings}, got {env_id!r}; bootdqn train gym --env-id {env_id} has "
+                "settings for other environments"
+            )
 
 
 @dataclass(frozen=True)

@@ -251,6 +251,10 @@ class MinAtarConfig:
         return self.total_steps
 
 
+MINIGRID_PREFIXES = ("MiniGrid-", "BabyAI-")
+"""Beginnings of the ids that MiniGrid registers."""
+
+
 @dataclass(frozen=True)
 class GymConfig:
     """Any Gymnasium environment with discrete actions, and when to stop."""

@@ -7,10 +7,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from bootdqn.config.envs import MINIGRID_PREFIXES
+
 OBJECTS, COLOURS, STATES, DIRECTIONS = 11, 6, 4, 4
 """Numbers of codes: kinds of objects, their colours, states (of doors; in wrappers also directions), directions."""
-PREFIXES = ("MiniGrid-", "BabyAI-")
-"""Beginnings of the ids that MiniGrid registers."""
 
 
 class SymbolicPlanes(gymnasium.ObservationWrapper[NDArray[np.bool_], int, dict[str, Any]]):
@@ -42,5 +42,5 @@ class SymbolicPlanes(gymnasium.ObservationWrapper[NDArray[np.bool_], int, dict[s
 def is_minigrid(environment: gymnasium.Env[Any, Any]) -> bool:
     """Return whether an environment is one of MiniGrid's with its own observations: image, direction and mission."""
     observations, spec = environment.observation_space, environment.spec
-    named = spec is not None and spec.id.startswith(PREFIXES)
+    named = spec is not None and spec.id.startswith(MINIGRID_PREFIXES)
     return named and isinstance(observations, spaces.Dict) and set(observations) >= {"image", "direction"}
