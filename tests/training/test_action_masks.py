@@ -1,5 +1,7 @@
 """Action masks of an environment: a masked action is never taken, never bootstrapped from, and resuming is exact."""
 
+from itertools import islice
+
 import gymnasium
 import numpy as np
 import pytest
@@ -203,6 +205,56 @@ def test_taxi_never_tries_what_has_no_effect_and_the_inspector_shows_the_legal_a
 def test_a_mask_that_does_not_fit_is_refused(mask, message):
     with pytest.raises(TrainingError, match=message):
         legal_actions({"action_mask": np.array(mask)}, ACTIONS, "environment 0")
+
+
+class DeadEnd(gymnasium.Env):
+    """Three steps, and an end without a legal action: a termination, a truncation, or one that is not announced."""
+
+    observation_space = gymnasium.spaces.Discrete(PLACES)
+    action_space = gymnasium.spaces.Discrete(ACTIONS)
+
+    def __init__(self, end):
+        self.end = end
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - as in gym.Env
+        super().reset(seed=seed)
+        self.place = 0
+        return 0, {"action_mask": np.ones(ACTIONS, np.int8)}
+
+    def step(self, _action):
+        self.place += 1
+        last = self.place == 3
+        mask = np.full(ACTIONS, not last, np.int8)
+        return (
+            self.place,
+            1.0,
+            last and self.end == "terminated",
+            last and self.end == "truncated",
+            {"action_mask": mask},
+        )
+
+
+gymnasium.register("DeadEnd-v0", DeadEnd, disable_env_checker=True)
+
+
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_an_end_without_a_legal_action_has_no_value_to_bootstrap_from(end, tmp_path):
+    settings = config(env_id="DeadEnd-v0", env_options=[f"end={end}"], eval_every_steps=100, eval_episodes=2)
+    assert run(settings, tmp_path / "run").summary["status"] == "finished"
+    components = make_components(settings)
+    steps = train(settings, components)
+    episodes = [episode for _ in range(60) for episode in next(steps).finished]
+    assert [episode.length for episode in episodes] == [3] * 20
+    batch = components.replay.sample(200, np.random.default_rng(0))
+    assert ((batch.discount == 0) == (batch.observation == 2)).all()
+    assert (batch.discount == 0).any()
+
+
+def test_a_state_without_a_legal_action_that_ends_nothing_is_refused():
+    settings = config(env_id="DeadEnd-v0", env_options=["end=none"])
+    steps = train(settings, make_components(settings))
+    with pytest.raises(TrainingError, match="environment 0 gave an action_mask that rules out every action"):
+        list(islice(steps, 3))
 
 
 class Malformed(gymnasium.Env):

@@ -55,11 +55,11 @@ def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -
     return taken
 
 
-def legal_actions(info: dict[str, Any], num_actions: int, culprit: str) -> Array | None:
+def legal_actions(info: dict[str, Any], num_actions: int, culprit: str, *, over: bool = False) -> Array | None:
     """Return the legal actions (A,) by an environment's `info["action_mask"]`; None where it has none.
 
     Raises:
-        TrainingError: It is not one number for each action, or no action is legal.
+        TrainingError: It is not one number for each action, or no action is legal although the episode is not `over`.
     """
     given = info.get("action_mask")
     if given is None:
@@ -67,7 +67,7 @@ def legal_actions(info: dict[str, Any], num_actions: int, culprit: str) -> Array
     legal = np.asarray(given).astype(np.bool_)
     if legal.shape != (num_actions,):
         raise TrainingError(f"{culprit} gave an action_mask of shape {legal.shape}, not ({num_actions},)")
-    if not legal.any():
+    if not (over or legal.any()):
         raise TrainingError(f"{culprit} gave an action_mask that rules out every action")
     return legal
 
@@ -288,7 +288,9 @@ def _step(
         if not abs(reward) <= LARGEST_REWARD:
             raise TrainingError(f"{_named(env)} gave the reward {reward}")
         observation = checked_observation(components.spec.observation, _named(env), shown)
-        legal = None if terminated else legal_actions(info, components.spec.num_actions, _named(env))
+        legal = None if terminated else legal_actions(info, components.spec.num_actions, _named(env), over=truncated)
+        if legal is not None and not legal.any():
+            terminated, legal = True, None  # a state without a legal action has no value to bootstrap from
     except Exception:
         with _blamed_on(components, env):  # only here: a context manager at every step takes longer than the step
             raise
