@@ -1,15 +1,19 @@
 """Episodes that are saved as their seed and their actions, and played again."""
 
 import json
-import warnings
 
 import gymnasium
 import numpy as np
 import pytest
 
+from bootdqn.common.errors import UsageError
 from bootdqn.config.envs import GymConfig
+from bootdqn.config.train import from_flat, to_flat
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError, SeededEpisodes, make_gymnasium_env
+from bootdqn.envs.installed import full_id
+from bootdqn.training.callbacks import NO_CALLBACKS
+from bootdqn.training.run import default_run_dir, run
 
 
 def cart_pole():
@@ -180,14 +184,43 @@ def test_a_state_that_cannot_be_one_is_refused(change):
         env.set_state(through_json(env.get_state()) | change)
 
 
-def test_the_warning_of_a_name_without_version_appears_once():
-    """Every evaluation makes an environment."""
-    gymnasium.register("bootdqn-test/Unversioned-v3", lambda: DeepSea(size=4))
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for _ in range(3):
-                make_gymnasium_env(GymConfig(env_id="bootdqn-test/Unversioned"))
-    finally:
-        del gymnasium.registry["bootdqn-test/Unversioned-v3"]
-    assert sum("Unversioned-v3" in str(one.message) for one in caught) == 1
+@pytest.fixture
+def three_versions():
+    """Three versions of an environment that differ in the size of the grid."""
+    names = [f"bootdqn-test/Unversioned-v{version}" for version in (2, 10, 3)]
+    for name, size in zip(names, (4, 5, 6), strict=True):
+        gymnasium.register(name, lambda size=size: DeepSea(size=size))
+    yield "bootdqn-test/Unversioned"
+    for name in names:
+        del gymnasium.registry[name]
+
+
+def test_a_name_without_version_is_the_latest_of_that_name(three_versions):
+    made = make_gymnasium_env(GymConfig(env_id=three_versions))
+    assert made.spec.id == "bootdqn-test/Unversioned-v10"
+    assert made.observation_space.n == 25
+    assert full_id("CartPole-v0") == "CartPole-v0"
+    assert full_id("bootdqn-test/Unknown") == "bootdqn-test/Unknown"
+
+
+def test_a_run_records_the_version_and_resumes_by_either_name(three_versions, tmp_path):
+    small = {"environment": "gym", "total_steps": 30, "learning_starts": 10, "hidden_sizes": [4], "num_heads": 2}
+    told = []
+    callbacks = NO_CALLBACKS._replace(info=told.append)
+    run(from_flat(small | {"env_id": three_versions}), tmp_path / "run", callbacks)
+    assert json.loads((tmp_path / "run/config.json").read_text())["env_id"] == f"{three_versions}-v10"
+    assert f"{three_versions} is {three_versions}-v10, its latest version" in told
+    for same in (three_versions, f"{three_versions}-v10"):
+        assert run(from_flat(small | {"env_id": same}), tmp_path / "run").already_finished
+    with pytest.raises(UsageError, match="holds another configuration"):
+        run(from_flat(small | {"env_id": f"{three_versions}-v3"}), tmp_path / "run")
+    names = [default_run_dir(from_flat(small | {"env_id": f"{three_versions}{end}"})).name for end in ("", "-v10")]
+    assert names[0] == names[1]
+
+
+def test_a_run_that_an_earlier_version_recorded_without_a_version_is_the_same_run(three_versions, tmp_path):
+    small = {"environment": "gym", "total_steps": 30, "learning_starts": 10, "hidden_sizes": [4], "num_heads": 2}
+    config = from_flat(small | {"env_id": three_versions})
+    run(config, tmp_path / "run")
+    (tmp_path / "run/config.json").write_text(json.dumps(to_flat(config)))
+    assert run(config, tmp_path / "run").already_finished

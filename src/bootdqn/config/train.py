@@ -5,6 +5,7 @@ the flags of the command line, and a sweep varies them.
 """
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
@@ -192,6 +193,8 @@ BSUITE = TrainConfig(
 bsuite scores one agent on all of its experiments, so they have the same settings.
 """
 
+_VERSION = re.compile(r"-v\d+$")
+"""Version of a Gymnasium id."""
 _CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
 """Settings that no number of a run depends on."""
 DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (DEEP_SEA, ATARI, MINATAR, GYM, BSUITE)}
@@ -295,11 +298,20 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, t
     """Return the settings that differ between two flat configurations, with both values.
 
     A setting that one of them lacks, because an earlier version wrote it, has its default there. Settings that change
-    no number are ignored.
+    no number are ignored. An `env_id` without version, as sweep files may have it, stands for any.
     """
     one, other = _completed(one), _completed(other)
     keys = sorted({*one, *other} - _CHANGE_NO_NUMBER)
-    return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
+    different = {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
+    if "env_id" in different and _same_environment(*different["env_id"]):
+        del different["env_id"]
+    return different
+
+
+def _same_environment(one: Any, other: Any) -> bool:
+    """Return whether two ids are those of one environment, where one of them has no version."""
+    names = [_VERSION.sub("", str(env_id)) for env_id in (one, other)]
+    return names[0] == names[1] in (one, other)
 
 
 def budget_change(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[str, int, int] | None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, Protocol, SupportsFloat
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import FrameStackObservation
@@ -14,6 +15,7 @@ from bootdqn.config.envs import AtariConfig, EnvConfig, GymConfig, MinAtarConfig
 from bootdqn.envs.cartpole_swingup import CartpoleSwingup
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.gymnasium_env import make_gymnasium_env
+from bootdqn.envs.installed import full_id
 
 WRAP_ACTIONS = "wrap it so that it has a few discrete actions, register that in a module of yours, and --import it"
 WRAP_OBSERVATIONS = (
@@ -85,6 +87,16 @@ def make_environment(config: EnvConfig, render_mode: str | None = None) -> Envir
         unscaled_move_cost=config.unscaled_move_cost,
         render_mode=render_mode,
     )
+
+
+def with_full_id(config: EnvConfig) -> EnvConfig:
+    """Return the configuration with the version of a Gymnasium id, which a run records."""
+    if not isinstance(config, GymConfig):
+        return config
+    try:
+        return replace(config, env_id=full_id(config.env_id))
+    except (gymnasium.error.Error, ImportError):
+        return config  # `make_environment` reports it
 
 
 def evaluation_config(config: EnvConfig) -> EnvConfig:

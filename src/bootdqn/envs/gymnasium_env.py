@@ -15,12 +15,9 @@ from bootdqn.common.errors import RenderModeError, UsageError
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.text import did_you_mean
 from bootdqn.config.envs import GymConfig
-from bootdqn.envs.installed import how_to_get, register_installed
+from bootdqn.envs.installed import full_id, how_to_get
 from bootdqn.envs.minatar import MinAtarGame
 from bootdqn.envs.minigrid import SymbolicPlanes, is_minigrid
-
-_made = set[str]()
-"""Ids of the environments made in this process: Gymnasium warns of an id without version only the first time."""
 
 
 class EpisodeNotReproducedError(Exception):
@@ -114,11 +111,7 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
-            if config.env_id in _made:
-                warnings.filterwarnings("ignore", message=".*Using the latest versioned environment")
-            register_installed(config.env_id)
-            environment = gymnasium.make(config.env_id, **options)
-            _made.add(config.env_id)
+            environment = gymnasium.make(full_id(config.env_id), **options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
@@ -150,7 +143,7 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
 
 def _check_option_names(config: GymConfig) -> None:
     """Raise a UsageError that suggests the closest option if the environment does not have one of --env-options."""
-    entry = gymnasium.spec(config.env_id).entry_point
+    entry = gymnasium.spec(full_id(config.env_id)).entry_point
     creator = load_env_creator(entry) if isinstance(entry, str) else entry
     parameters = inspect.signature(creator).parameters if creator else {}
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from importlib.metadata import EntryPoint, entry_points
 
 import gymnasium
-from gymnasium.envs.registration import namespace
+from gymnasium.envs.registration import find_highest_version, get_env_id, namespace, parse_env_id
 
 from bootdqn.common.errors import how_to_install
 
@@ -47,6 +47,19 @@ def register_installed(env_id: str) -> None:
             failure = _load(entry)
             if failure and entry.name == space != _ROOT:
                 raise ImportError(f"{entry.value} failed: {type(failure).__name__}: {failure}") from failure
+
+
+def full_id(env_id: str) -> str:
+    """Return an id with its version: one without stands for the latest of those that are registered.
+
+    Example:
+        >>> full_id("CartPole")
+        'CartPole-v1'
+    """
+    register_installed(env_id)
+    space, name, version = parse_env_id(env_id)
+    latest = find_highest_version(space, name) if version is None and env_id not in gymnasium.registry else None
+    return env_id if latest is None else get_env_id(space, name, latest)
 
 
 def how_to_get(env_id: str) -> str | None:

@@ -13,7 +13,7 @@ from bootdqn.common.errors import check_writable
 from bootdqn.common.files import remove_file, write_json_atomically
 from bootdqn.common.specs import BoxSpec
 from bootdqn.config.train import SavingConfig, TrainConfig, resolve, to_flat
-from bootdqn.envs.factory import effective_settings, package_of
+from bootdqn.envs.factory import effective_settings, package_of, with_full_id
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.cleanup import clear_run, remove_leftovers, remove_partial_files
 from bootdqn.runs.directory import RunDirectory
@@ -73,7 +73,10 @@ def run(
         TrainingError: Training cannot continue; the last checkpoint is kept.
     """
     check_loggers_installed(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
-    config, directory, saving = resolve(config), RunDirectory(Path(run_dir)), saving or SavingConfig()
+    given, config = config, _resolved(config)
+    if given.env.label != config.env.label:
+        callbacks.info(f"{given.env.label} is {config.env.label}, its latest version")
+    directory, saving = RunDirectory(Path(run_dir)), saving or SavingConfig()
     directory.check()
     status = _checked_status(directory, config, restart=restart)
     if status.state is RunState.FINISHED and not restart:
@@ -129,9 +132,15 @@ def run(
             return RunOutcome(*trainer.train())
 
 
+def _resolved(config: TrainConfig[Any]) -> TrainConfig[Any]:
+    """Return `config` with every value filled in that depends on another one, or on what is installed."""
+    config = resolve(config)
+    return replace(config, env=with_full_id(config.env))
+
+
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:
     """Return a readable path below `root` for this configuration: of the run that has it already, or a free one."""
-    config = resolve(config)
+    config = _resolved(config)
     words = re.findall(r"[a-z0-9.]+", f"{config.env.label} {config.actor.strategy}".lower())
     name = "-".join([config.env.kind, *words, f"seed{config.run.seed}"])
     for candidate in itertools.chain([root / name], (root / f"{name}-{count}" for count in itertools.count(2))):
