@@ -1,5 +1,6 @@
 """The command line: what it teaches, and what it says when it is asked the wrong thing."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -183,6 +184,13 @@ def test_the_demo_has_its_report_even_if_the_inspector_fails(tmp_path, capsys, m
     assert "The inspector's page was not written: the strategy raised ZeroDivisionError: boom" in printed
     assert printed.endswith(f"Open {tmp_path / 'report.html'} in a browser.\n")
     assert (tmp_path / "report.html").exists()
+
+
+def test_the_demo_inspects_an_agent_that_still_explores(tmp_path, capsys):
+    arguments = ["demo", "--out", str(tmp_path), "--num-seeds", "1", "--strategies", "evoi:reduce=sum"]
+    assert run_command_line([*arguments, "--workers", "1"]) == 0
+    (changed,) = re.findall(r"(\d+) of them changed", " ".join(capsys.readouterr().out.split()))
+    assert int(changed) > 0
 
 
 def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):

@@ -76,7 +76,7 @@ class DemoCommand:
         return outcome.stop_exit_code or (1 if missing else 0)
 
     def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
-        """Inspect the last snapshot of the last strategy at the largest size."""
+        """Inspect the last strategy at the largest size, while it explores: at its last snapshot but one."""
         from bootdqn.inspector.page import inspect_run
 
         wanted = [run for run in runs if run.config.env.size == max(self.sizes) and run.config.run.seed == 0]
@@ -85,7 +85,7 @@ class DemoCommand:
         if not steps:  # published results keep none
             return
         try:
-            console.print(inspect_run(path, self.out / "inspect.html", weights=steps[-1], episodes=3))
+            console.print(inspect_run(path, self.out / "inspect.html", weights=steps[-2:][0], episodes=3))
         except (UsageError, TrainingError) as error:
             console.print(f"The inspector's page was not written: {error}")
 
