@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from bootdqn.common.fields import Flag, PositiveInt, check_fields
 from bootdqn.common.text import did_you_mean
+from bootdqn.config.steps import EpisodeBudget
 
 DEEP_SEA_SETTINGS = tuple({"size": size, "mapping_seed": 42} for size in range(10, 51, 2))
 SWINGUP_SETTINGS = tuple({"height_threshold": n / 20, "x_reward_threshold": 1 - n / 20} for n in range(20))
@@ -31,17 +32,11 @@ BSUITE_IDS = tuple(f"{name}/{index}" for name, found in EXPERIMENTS.items() for 
 
 
 @dataclass(frozen=True)
-class BsuiteConfig:
+class BsuiteConfig(EpisodeBudget):
     """A setting of one of bsuite's exploration experiments, and when to stop."""
 
     kind: ClassVar[str] = "bsuite"
-    budget: ClassVar[str] = "max_episodes"
     required_field: ClassVar[str | None] = "bsuite_id"
-    minutes_between_checkpoints: ClassVar[float] = 1.0
-    frames_per_step: ClassVar[int] = 1
-    frame_stack: ClassVar[int] = 1
-    clip_rewards: ClassVar[bool] = False
-    default_target_every: ClassVar[None] = None
     bsuite_id: Annotated[str, Flag(name="id", metavar="EXPERIMENT/INDEX")] = "deep_sea/0"
     """deep_sea/0 to deep_sea/20 and deep_sea_stochastic/0 to /20 (N = 10, 12, ..., 50), or cartpole_swingup/0 to /19
     (the pole must be higher than INDEX/20, and the cart within 1 - INDEX/20 of the middle)."""
@@ -98,8 +93,3 @@ class BsuiteConfig:
     def longest_steps(self) -> int:
         """Maximum number of steps of training."""
         return (self.max_episodes or self.default_max_episodes) * self.longest_episode
-
-    @property
-    def eval_every_frames(self) -> int | None:
-        """Same as `eval_every_steps`: every step is one frame here."""
-        return self.eval_every_steps

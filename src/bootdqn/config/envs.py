@@ -9,21 +9,17 @@ from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
 from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import ModuleName, UserCodeNotImportedError, imported_environments
 from bootdqn.config.bsuite import BsuiteConfig
+from bootdqn.config.steps import EpisodeBudget, StepBudget
 
 Seed = Annotated[int, Range(ge=0, le=2**32 - 1)]
 
 
 @dataclass(frozen=True)
-class DeepSeaConfig:
+class DeepSeaConfig(EpisodeBudget):
     """The DeepSea environment, and when to stop."""
 
     kind: ClassVar[str] = "deep-sea"
-    budget: ClassVar[str] = "max_episodes"
     required_field: ClassVar[str | None] = None
-    minutes_between_checkpoints: ClassVar[float] = 1.0
-    frames_per_step: ClassVar[int] = 1
-    frame_stack: ClassVar[int] = 1
-    clip_rewards: ClassVar[bool] = False
     size: Annotated[int, Range(ge=1, le=1000)] = 10
     """N, the side of the grid and the length of an episode."""
     max_episodes: PositiveInt = 100_000
@@ -60,11 +56,6 @@ class DeepSeaConfig:
     def longest_steps(self) -> int:
         """Maximum number of steps of training."""
         return self.max_episodes * self.longest_episode
-
-    @property
-    def eval_every_frames(self) -> int | None:
-        """Same as `eval_every_steps`: every step is one frame here."""
-        return self.eval_every_steps
 
     @property
     def default_target_every(self) -> int:
@@ -189,18 +180,11 @@ MINATAR_GAMES = ("asterix", "breakout", "freeway", "seaquest", "space-invaders")
 
 
 @dataclass(frozen=True)
-class MinAtarConfig:
+class MinAtarConfig(StepBudget):
     """A MinAtar game, and when to stop."""
 
     kind: ClassVar[str] = "minatar"
-    budget: ClassVar[str] = "total_steps"
     required_field: ClassVar[str | None] = "game"
-    minutes_between_checkpoints: ClassVar[float] = 2.0
-    frames_per_step: ClassVar[int] = 1
-    frame_stack: ClassVar[int] = 1
-    default_target_every: ClassVar[None] = None
-    longest_episode: ClassVar[None] = None
-    """Unlimited, but in Freeway."""
     game: str = "breakout"
     """The game: asterix, breakout, freeway, seaquest or space-invaders."""
     sticky: Annotated[float, Range(ge=0, lt=1)] = 0.1
@@ -230,44 +214,17 @@ class MinAtarConfig:
         """Short name of the environment, for names of runs."""
         return self.game
 
-    @property
-    def total_frames(self) -> int:
-        """Same as `total_steps`: every step is one frame here."""
-        return self.total_steps
-
-    @property
-    def eval_every_frames(self) -> int | None:
-        """Same as `eval_every_steps`: every step is one frame here."""
-        return self.eval_every_steps
-
-    @property
-    def costs_like(self) -> str:
-        """Key that environments with the same cost per step share."""
-        return self.label
-
-    @property
-    def longest_steps(self) -> int:
-        """Maximum number of steps of training."""
-        return self.total_steps
-
 
 MINIGRID_PREFIXES = ("MiniGrid-", "BabyAI-")
 """Beginnings of the ids that MiniGrid registers."""
 
 
 @dataclass(frozen=True)
-class GymConfig:
+class GymConfig(StepBudget):
     """Any Gymnasium environment with discrete actions, and when to stop."""
 
     kind: ClassVar[str] = "gym"
-    budget: ClassVar[str] = "total_steps"
     required_field: ClassVar[str | None] = "env_id"
-    minutes_between_checkpoints: ClassVar[float] = 2.0
-    frames_per_step: ClassVar[int] = 1
-    frame_stack: ClassVar[int] = 1
-    default_target_every: ClassVar[None] = None
-    longest_episode: ClassVar[None] = None
-    """Unknown."""
     env_id: str = "CartPole-v1"
     """The environment's registered name."""
     env_options: tuple[str, ...] = ()
@@ -314,26 +271,6 @@ class GymConfig:
     def label(self) -> str:
         """Short name of the environment, for names of runs."""
         return " ".join([self.env_id, *self.env_options])
-
-    @property
-    def total_frames(self) -> int:
-        """Same as `total_steps`: every step is one frame here."""
-        return self.total_steps
-
-    @property
-    def eval_every_frames(self) -> int | None:
-        """Same as `eval_every_steps`: every step is one frame here."""
-        return self.eval_every_steps
-
-    @property
-    def costs_like(self) -> str:
-        """Key that environments with the same cost per step share."""
-        return self.label
-
-    @property
-    def longest_steps(self) -> int:
-        """Maximum number of steps of training."""
-        return self.total_steps
 
 
 EnvConfig = DeepSeaConfig | AtariConfig | MinAtarConfig | GymConfig | BsuiteConfig
