@@ -134,17 +134,15 @@ ATARI = TrainConfig(
 
 MINATAR = TrainConfig(
     env=MinAtarConfig(),
-    actor=ActorConfig(strategy="evoi"),
-    network=NetworkConfig(num_heads=10, ensemble="shared", hidden_sizes=(128,)),
-    learner=LearnerConfig(
-        batch_size=32,
+    actor=ATARI.actor,
+    network=replace(ATARI.network, hidden_sizes=(128,)),
+    learner=replace(
+        ATARI.learner,
         learning_rate=2.5e-4,
-        loss="huber",
         learning_starts=5_000,
-        update_every=4,
         target_every=1_000,
     ),
-    replay=ReplayConfig(replay_capacity=100_000, mask_probability=1.0),
+    replay=replace(ATARI.replay, replay_capacity=100_000),
     evaluation=EvaluationConfig(eval_max_steps=50_000),
 )
 """The paper's Atari experiments, scaled to MinAtar; ours, the paper has none."""
