@@ -14,6 +14,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.backends import cuda, cudnn
@@ -34,7 +35,13 @@ from bootdqn.training.loop import Acting, EpisodeResult, StepResult
 from bootdqn.training.run import default_run_dir, run
 from bootdqn.training.stopping import make_stopping_rule
 
-MODES = [(cudnn, "allow_tf32"), (cuda.matmul, "allow_tf32"), (cudnn, "deterministic"), (cudnn, "benchmark")]
+MODES = [
+    (cudnn, "allow_tf32"),
+    (cuda.matmul, "allow_tf32"),
+    (cuda.matmul, "allow_bf16_reduced_precision_reduction"),
+    (cudnn, "deterministic"),
+    (cudnn, "benchmark"),
+]
 
 
 def step_result(finished, step=0):
@@ -314,12 +321,27 @@ def test_a_run_trains_with_plain_floats_and_leaves_their_modes_as_they_were(tmp_
     seen = []
     original = run_module.make_components
     monkeypatch.setattr(run_module, "make_components", lambda config: seen.append(modes()) or original(config))
-    for before in [(True, True, False, True), (False, False, True, False)]:
+    for before in [(True, True, True, False, True), (False, False, False, True, False)]:
         for (backend, name), value in zip(MODES, before, strict=True):
             setattr(backend, name, value)
         run(config(), tmp_path / f"run{before[0]}")
         assert modes() == before
-    assert seen == [(False, False, True, False)] * 2
+    assert seen == [(False, False, False, True, False)] * 2
+
+
+@pytest.mark.parametrize(("set_before", "expected"), [(None, ":4096:8"), (":16:8", ":16:8")])
+def test_the_workspace_of_cublas_is_fixed_before_cuda_starts(tmp_path, monkeypatch, set_before, expected):
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")  # restored after the test
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    if set_before:
+        monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", set_before)
+    seen, original = [], run_module.make_components
+    monkeypatch.setattr(
+        run_module, "make_components", lambda c: seen.append(os.environ["CUBLAS_WORKSPACE_CONFIG"]) or original(c)
+    )
+    run(config(max_episodes=2), tmp_path / "run")
+    assert seen == [expected]
+    assert not torch.cuda.is_initialized()
 
 
 def test_training_leaves_threads_and_signals_as_they_were(tmp_path):

@@ -1,6 +1,7 @@
 """Threads, floating-point modes and memory allocation of a process that trains."""
 
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +13,17 @@ _OMP_PAUSE_SOFT = 1
 
 @contextmanager
 def full_precision_on_cuda() -> Iterator[None]:
-    """Let a GPU multiply and convolve in full single precision and deterministically."""
+    """Let a GPU multiply and convolve in full single precision, add bfloat16 in it, and do so deterministically.
+
+    cuBLAS reads its workspace from the environment when CUDA starts, so that stays as it is set here; yours is kept.
+    """
     from torch.backends import cuda, cudnn
 
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     wanted = (
         (cudnn, "allow_tf32", False),
         (cuda.matmul, "allow_tf32", False),
+        (cuda.matmul, "allow_bf16_reduced_precision_reduction", False),
         (cudnn, "deterministic", True),
         (cudnn, "benchmark", False),
     )
