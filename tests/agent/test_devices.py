@@ -4,7 +4,7 @@ Nothing is computed there, but the code takes the ways that it takes on a GPU: o
 found, and what a GPU would have to wait for is counted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,10 +15,12 @@ from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.agent.transfers import Staging
 from bootdqn.common.specs import ALL_LEGAL, BoxSpec, DiscreteSpec, EnvSpec
+from bootdqn.common.text import format_bytes
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from bootdqn.replay.buffer import ReplayBuffer
+from bootdqn.runs.resources import CUDA_BYTES, estimate_resources
 from reference.batches import random_batch
-from reference.devices import DeviceRules
+from reference.devices import DeviceRules, PeakMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*from a non-meta parameter in the checkpoint to a meta parameter")
 BATCH_FIELDS = autograd_learner._DeviceBatch._fields
@@ -195,3 +197,27 @@ def test_the_number_of_operators_stays_within_its_bound(kind, precision):
         with DeviceRules() as device:
             step()
         assert len(device.kernels) <= bound, device.counts
+
+
+@each_kind
+@each_precision
+@pytest.mark.parametrize("prior_scale", [0.0, 2.0])
+def test_the_memory_estimate_is_the_sum_of_all_tensors(kind, precision, prior_scale):
+    hidden_sizes = (50, 50) if len(kind.hidden_sizes) == 2 else (128,)
+    with PeakMemory() as memory:
+        learner = replace(kind, hidden_sizes=hidden_sizes).make(
+            precision=precision, prior_scale=prior_scale, batch_size=32
+        )
+        batch = random_batch(np.random.default_rng(0), kind.spec, 3, 32)
+        for _ in range(2):
+            learner._update_on_device(learner._to_device(batch))
+    assert memory.peak <= learner.memory(kind.spec.observation) <= 1.35 * memory.peak
+
+
+@each_kind
+def test_a_run_reports_the_memory_of_its_gpu(kind):
+    replay = ReplayBuffer(kind.spec.observation, capacity=9, num_heads=3, discount=0.9)
+    here, there = (estimate_resources(kind.make(device=name), kind.spec, replay, 1) for name in ("cpu", "meta"))
+    assert (here.gpu, there.gpu) == (0, CUDA_BYTES + kind.make().memory(kind.spec.observation))
+    assert "GPU" not in str(here)
+    assert f"{format_bytes(there.gpu)} of the GPU's memory and" in str(there)

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -17,6 +18,25 @@ READS = {
 """What returns a number or a shape that depends on numbers, so that the host waits for the device; and a result."""
 NO_KERNELS = {"aten::detach", "aten::_unsafe_view", "aten::empty", "aten::empty_like", "aten::empty_strided"}
 """What computes nothing, beside views."""
+
+
+class PeakMemory(TorchDispatchMode):
+    """Measure the most bytes that the storages on the meta device have at one time."""
+
+    def __init__(self):
+        super().__init__()
+        self.peak = 0
+        self._sizes = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for one in tree_leaves(result):
+            if isinstance(one, torch.Tensor) and one.device.type == "meta":
+                storage = one.untyped_storage()
+                self._sizes[StorageWeakRef(storage)] = storage.nbytes()
+        self._sizes = {storage: size for storage, size in self._sizes.items() if not storage.expired()}
+        self.peak = max(self.peak, sum(self._sizes.values()))
+        return result
 
 
 class DeviceRules(TorchDispatchMode):

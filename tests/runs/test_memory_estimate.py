@@ -1,18 +1,26 @@
 """The memory and disk that a run needs: a run that does not fit is refused before its first step."""
 
+import tracemalloc
 from pathlib import PurePosixPath
 
+import numpy as np
 import pytest
 
+from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.common.errors import UsageError
+from bootdqn.common.specs import DiscreteSpec, EnvSpec
 from bootdqn.common.text import format_bytes
+from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from bootdqn.config.train import from_flat, resolve
+from bootdqn.replay.buffer import ReplayBuffer
 from bootdqn.runs import resources as module
 from bootdqn.runs.resources import ResourceEstimate, check_memory_and_disk
 from bootdqn.sweeps.cost import costs, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.loop import make_components
 from bootdqn.training.run import run
+from reference.batches import random_batch
 
 ATARI = {"environment": "atari", "game": "Pong", "num_heads": 2, "hidden_sizes": [16]}
 
@@ -29,8 +37,32 @@ def test_a_million_frames_are_about_a_gigabyte():
 
 def test_more_heads_need_more_room():
     few, many = estimate(replay_capacity=60_000), estimate(replay_capacity=60_000, num_heads=20)
-    assert many.networks > 5 * few.networks
+    assert many.weights > 5 * few.weights
     assert many.replay - few.replay == (20 - 2) * 60_001
+
+
+@pytest.mark.parametrize(("size", "hidden_sizes", "prior_scale"), [(10, (50, 50), 0.0), (20, (70, 20), 3.0)])
+def test_the_compiled_kernel_counts_all_that_it_allocates(size, hidden_sizes, prior_scale):
+    """Padded rows, Q-values that it knows and scratch memory among it; NumPy reports its memory to tracemalloc."""
+    spec = EnvSpec(DiscreteSpec(size * size), 2)
+    network = NetworkConfig(10, "independent", hidden_sizes, prior_scale)
+    ensemble = make_ensemble(network, spec, np.random.default_rng(0))
+    batch = random_batch(np.random.default_rng(0), spec, 10, 64)
+    CompiledLearner(LearnerConfig(batch_size=64), ensemble).update(batch)  # what Numba allocates once does not count
+    tracemalloc.start()
+    learner = CompiledLearner(LearnerConfig(batch_size=64), ensemble)
+    learner.update(batch)
+    allocated, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert learner.memory(spec.observation) == pytest.approx(allocated, rel=0.02)
+
+
+def test_action_masks_are_counted_before_there_are_any():
+    replay = ReplayBuffer(DiscreteSpec(9), capacity=50, num_heads=2, discount=0.9)
+    expected = replay.expected_nbytes(4)
+    assert expected == replay.nbytes + 51 * 4
+    replay.start_episode(0, 3, np.ones(4, np.bool_))
+    assert replay.nbytes == replay.expected_nbytes(4) == expected
 
 
 def test_what_cannot_fit_is_refused_and_leaves_no_folder(tmp_path, monkeypatch):

@@ -75,7 +75,7 @@ def test_a_run_at_an_assumed_speed_takes_its_training_and_evaluation_frames():
 
 
 def test_a_run_at_a_measured_speed_takes_the_time_that_a_dry_run_here_estimates(monkeypatch):
-    needed = ResourceEstimate(replay=1000, networks=500, memory=2000, disk=3000)
+    needed = ResourceEstimate(replay=1000, networks=600, memory=2000, disk=3000, weights=125)
     cost = Cost(160, 96.0, needed, evaluation_seconds=16.0)
     monkeypatch.setattr("bootdqn.sweeps.cluster_cost.costs", lambda runs, _: [cost] * len(runs))
     run = planned("a", eval_every_steps=50, eval_episodes=2, replay_capacity=100)

@@ -13,7 +13,7 @@ from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken
 from bootdqn.agent.optimizer import Adam
 from bootdqn.agent.transfers import Staging, to_host
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.specs import Array, Batch
+from bootdqn.common.specs import Array, Batch, ObservationSpec
 from bootdqn.config.agent import LearnerConfig
 
 
@@ -84,6 +84,15 @@ class AutogradLearner:
         """Move the target networks towards the online ones, by `target_rate` of the configuration."""
         torch._foreach_lerp_(_values(self._target.learned()), _values(self._learned), self._config.target_rate)
 
+    def memory(self, observation: ObservationSpec) -> int:
+        """Return the bytes that updates need on the learner's device: networks, optimizer, gradients, activations."""
+        networks = {one for network in (self.online, self._working, self._target) for one in network.parameters()}
+        learned = sum(parameter.nbytes for parameter in self.online.learned().values())
+        moments_and_gradients = 3 * learned + (learned // 2 if self._working is not self.online else 0)
+        batch = torch.from_numpy(np.empty((self._config.batch_size, *observation.shape), observation.dtype))
+        passes = 3 * _activation_bytes(self._working, batch)  # values, their gradients, and those of a prior
+        return sum(one.nbytes for one in networks) + moments_and_gradients + 2 * batch.nbytes + passes
+
     def get_state(self) -> dict[str, Array]:
         """Return online, target and prior parameters, Adam's two moments and its step count."""
         state: dict[str, Tensor] = {f"online.{name}": value for name, value in self.online.state_dict().items()}
@@ -133,6 +142,26 @@ def _report_gradients(gradients: dict[str, Tensor]) -> None:
         norms = to_host(gradients[name].reshape(rows, -1).norm(dim=1))
         check_finite(f"gradient of {name}", norms, shared=not name.startswith(HEADS))
     raise TrainingError("the gradients of all heads together overflow: lower --learning-rate or look at the rewards")
+
+
+def _activation_bytes(network: Ensemble, observation: Tensor) -> int:
+    """Return the bytes that a forward pass keeps for the backward pass, by a pass on the meta device."""
+    parameters = {
+        name: torch.empty_like(value, device="meta", requires_grad=value.requires_grad)
+        for name, value in network.named_parameters()
+    }
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage._cdata] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        q: Tensor = torch.func.functional_call(network, parameters, observation.to("meta"))
+    for parameter in parameters.values():
+        kept.pop(parameter.untyped_storage()._cdata, None)
+    return sum(kept.values()) + q.nbytes
 
 
 def _values(parameters: dict[str, nn.Parameter]) -> list[Tensor]:

@@ -8,10 +8,10 @@ import torch
 
 from bootdqn.agent import compiled_kernel as kernel
 from bootdqn.agent.ensemble import Ensemble
-from bootdqn.agent.kernel_memory import Shape, Weights, addresses, make_networks, make_scratch, padded
+from bootdqn.agent.kernel_memory import Shape, Weights, addresses, make_networks, make_scratch, nbytes, padded
 from bootdqn.agent.layers import FanOutTable
 from bootdqn.agent.learner import UpdateResult, check_finite
-from bootdqn.common.specs import Array, Batch
+from bootdqn.common.specs import Array, Batch, ObservationSpec
 from bootdqn.config.agent import LearnerConfig
 
 
@@ -81,6 +81,11 @@ class CompiledLearner:
             for target, online in zip(networks.target, networks.online, strict=True):
                 target[:] = target + rate * (online - target)
         networks.copies[0] += 1
+
+    def memory(self, observation: ObservationSpec) -> int:  # noqa: ARG002 - the tables have a row for each already
+        """Return the bytes of the kernel's arrays and of the prior's, padding included."""
+        prior = () if self._online.prior is None else self._networks.online  # as large
+        return nbytes((self._networks, make_scratch(self._shape, self._config.batch_size), prior))
 
     def get_state(self) -> dict[str, Array]:
         """Return all parameters, and Adam's two moments and step count."""

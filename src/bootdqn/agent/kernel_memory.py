@@ -168,6 +168,13 @@ def addresses(arrays: Any) -> Array:
     return np.array(flat(arrays), np.int64)
 
 
+def nbytes(arrays: Any) -> int:
+    """Return the bytes of all arrays in nested named tuples."""
+    if isinstance(arrays, np.ndarray):
+        return arrays.nbytes
+    return 0 if isinstance(arrays, int) else sum(map(nbytes, arrays))
+
+
 def padded(width: int) -> int:
     """Return the length of a row of `width` numbers."""
     return -(-width // BLOCK) * BLOCK

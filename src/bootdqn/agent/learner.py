@@ -7,7 +7,7 @@ import torch
 
 from bootdqn.agent.ensemble import Ensemble
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.common.specs import Array, Batch
+from bootdqn.common.specs import Array, Batch, ObservationSpec
 from bootdqn.config.agent import LearnerConfig
 
 
@@ -38,6 +38,10 @@ class Learner(Protocol):
 
     def update_target(self) -> None:
         """Move the target networks towards the online ones, by `target_rate` of the configuration."""
+        ...
+
+    def memory(self, observation: ObservationSpec) -> int:
+        """Return the bytes that updates need on the learner's device: networks, optimizer, gradients, activations."""
         ...
 
     def get_state(self) -> dict[str, Array]:

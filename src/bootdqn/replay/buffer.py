@@ -218,10 +218,10 @@ class ReplayBuffer:
         """Memory of the replay in bytes."""
         return self._store.nbytes + self._transition_nbytes
 
-    @property
-    def expected_nbytes(self) -> int:
-        """Memory of the replay in bytes when it is full."""
-        return self._store.expected_nbytes + self._transition_nbytes
+    def expected_nbytes(self, num_actions: int) -> int:
+        """Return the memory in bytes of the replay when it is full and the environment rules out actions."""
+        masks = 0 if self._legal is not None else len(self._age) * num_actions
+        return self._store.expected_nbytes + self._transition_nbytes + masks
 
     @property
     def _transition_nbytes(self) -> int:

@@ -12,7 +12,8 @@ from bootdqn.common.text import format_bytes
 from bootdqn.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
-    from bootdqn.agent.ensemble import Ensemble
+    from bootdqn.agent.learner import Learner
+    from bootdqn.common.specs import EnvSpec
     from bootdqn.replay.buffer import ReplayBuffer
 
 PROCESS_BYTES = 600 * 2**20
@@ -21,8 +22,8 @@ ENVIRONMENT_BYTES = 30 * 2**20
 """An emulator and its buffers."""
 METRICS_BYTES = 50 * 2**20
 """Metrics of a long run; most need far less."""
-COPIES_OF_LEARNED, COPIES_OF_PRIOR = 5, 1
-"""Online, target, Adam's two moments, and gradients; a prior is there once."""
+CUDA_BYTES = 500 * 2**20
+"""What CUDA and its libraries take of a GPU's memory, assumed."""
 SAVED_COPIES_OF_LEARNED, SAVED_COPIES_OF_PRIOR = 3 * 4 + 1, 3 + 1
 """Two checkpoints and one being written, of all but gradients, and the weights."""
 
@@ -35,23 +36,34 @@ class ResourceEstimate(NamedTuple):
     memory: int
     """All together."""
     disk: int
+    weights: int = 0
+    """Learned parameters and prior, once."""
+    gpu: int = 0
+    """Of the GPU's memory; 0 on the CPU."""
 
     def __str__(self) -> str:
         rest = self.memory - self.replay - self.networks
+        on_gpu = f", {format_bytes(self.gpu)} of the GPU's memory" if self.gpu else ""
         return (
             f"{format_bytes(self.memory)} of memory (libraries and environment {format_bytes(rest)}, networks "
-            f"{format_bytes(self.networks)}, replay {format_bytes(self.replay)}) and {format_bytes(self.disk)} of disk"
+            f"{format_bytes(self.networks)}, replay {format_bytes(self.replay)}){on_gpu} and "
+            f"{format_bytes(self.disk)} of disk"
         )
 
 
-def estimate_resources(online: "Ensemble", replay: "ReplayBuffer", num_envs: int) -> ResourceEstimate:
-    """Return the memory and disk that a run needs when its replay buffer is full."""
+def estimate_resources(learner: "Learner", spec: "EnvSpec", replay: "ReplayBuffer", num_envs: int) -> ResourceEstimate:
+    """Return the memory and disk that a run needs when its replay buffer is full.
+
+    With the networks on a GPU, they are counted in this machine's memory all the same, where checkpoints are made.
+    """
+    online = learner.online
     learned = sum(parameter.nbytes for parameter in online.learned().values())
     prior = sum(parameter.nbytes for parameter in online.parameters()) - learned
-    buffer, networks = replay.expected_nbytes, COPIES_OF_LEARNED * learned + COPIES_OF_PRIOR * prior
+    buffer, networks = replay.expected_nbytes(spec.num_actions), learner.memory(spec.observation)
     memory = buffer + networks + PROCESS_BYTES + num_envs * ENVIRONMENT_BYTES
     disk = buffer + SAVED_COPIES_OF_LEARNED * learned + SAVED_COPIES_OF_PRIOR * prior + METRICS_BYTES
-    return ResourceEstimate(buffer, networks, memory, disk)
+    on_cpu = next(online.parameters()).device.type == "cpu"
+    return ResourceEstimate(buffer, networks, memory, disk, learned + prior, 0 if on_cpu else networks + CUDA_BYTES)
 
 
 def check_environments_fit(num_envs: int) -> None:

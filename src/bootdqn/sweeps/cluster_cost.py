@@ -11,7 +11,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.text import format_bytes, format_count, format_number
 from bootdqn.config.train import SavingConfig
 from bootdqn.replay.buffer import SEGMENT_SLOTS
-from bootdqn.runs.resources import COPIES_OF_LEARNED, METRICS_BYTES, ResourceEstimate
+from bootdqn.runs.resources import METRICS_BYTES, ResourceEstimate
 from bootdqn.sweeps.cluster_file import ClusterConfig
 from bootdqn.sweeps.cost import Cost, DryRun, costs, in_scheduling_order, max_evaluation_steps, resources_needed
 from bootdqn.sweeps.executor import split_done
@@ -21,6 +21,8 @@ from bootdqn.training.display import duration
 
 NUM_SIMULATIONS = 100
 """With random failures of nodes."""
+STATE_COPIES = 4
+"""Copies of the weights in a checkpoint: online, target, and Adam's two moments."""
 
 
 def simulate_sweep(
@@ -87,18 +89,17 @@ def _job(planned: PlannedRun, cluster: ClusterConfig, saving: SavingConfig, cost
         needed, steps_per_second = cost, (cluster.frames_per_second or math.inf) / env.frames_per_step
         training, evaluation = steps / steps_per_second, evaluation_steps / steps_per_second
     replay_slot = needed.replay / config.replay.replay_capacity
-    weights = needed.networks / COPIES_OF_LEARNED
     return Job(
         seconds=training + evaluation,
         cores=config.run.threads,
         memory=needed.memory,
         checkpoint_interval=60 * (saving.checkpoint_every_minutes or env.minutes_between_checkpoints),
-        state=needed.networks,
+        state=STATE_COPIES * needed.weights,
         replay=needed.replay,
         replay_per_second=replay_slot * steps / (training + evaluation),
         replay_segment=replay_slot * SEGMENT_SLOTS,
         disk=needed.disk,
-        disk_after=needed.disk if saving.keep_checkpoint else weights + METRICS_BYTES,
+        disk_after=needed.disk if saving.keep_checkpoint else needed.weights + METRICS_BYTES,
     )
 
 

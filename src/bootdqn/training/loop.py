@@ -174,7 +174,7 @@ class Components:
 
     def estimate_resources(self) -> ResourceEstimate:
         """Return the memory and disk that the run needs when its replay buffer is full."""
-        return estimate_resources(self.learner.online, self.replay, len(self.environments))
+        return estimate_resources(self.learner, self.spec, self.replay, len(self.environments))
 
 
 def make_components(config: TrainConfig[Any]) -> Components:
