@@ -58,16 +58,18 @@ class FreshProcess:
         self._process.join()
 
     def messages(self):
-        """Return all that was sent until the process ended."""
+        """Return all that was sent until the process ended, as one that is not killed must by itself."""
         messages = []
         try:
             while self._ours.poll(LONGEST_SILENCE_SECONDS):
                 messages.append(self._ours.recv())
+            self.kill()
+            raise AssertionError(f"silent for {LONGEST_SILENCE_SECONDS} s, after {messages}")
         except EOFError:
-            pass
-        self._process.join(10)
-        self.kill()
-        self._ours.close()
+            self._process.join(LONGEST_SILENCE_SECONDS)
+        finally:
+            self._ours.close()
+        assert self._process.exitcode in (0, -signal.SIGKILL), (self._process.exitcode, messages)
         return messages
 
 

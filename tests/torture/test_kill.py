@@ -28,7 +28,9 @@ FEWEST_WHILE_WRITING = 0.3
 
 
 def newest_step(path):
-    """Return the step of the newest checkpoint that is complete, or -1."""
+    """Return the step of the newest checkpoint that is complete; -1 if there is none or the run needs none."""
+    if RunDirectory(path).summary.exists():  # it was killed at its end, before it had removed its checkpoints
+        return -1
     checkpoints = RunDirectory(path).checkpoints
     return max((int(directory.name.removeprefix("step-")) for directory in checkpoints.glob("step-*")), default=-1)
 
