@@ -41,7 +41,8 @@ def cluster():
     pytest.importorskip("ray", reason="pip install -c constraints.txt -e '.[ray]'")
     before = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(Path(__file__).parents[1]), *([before] if before else [])])
-    os.environ |= {"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"}
+    # Ray gives its workers a low priority by default: on busy cores they would starve
+    os.environ |= {"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     started = RayCluster()
     yield started
     started.shutdown()
