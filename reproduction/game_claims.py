@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bootdqn.common.text import format_count
 from bootdqn.config.variants import Variant, atari_algorithm
@@ -28,7 +27,7 @@ from bootdqn.reports.atari import (
     normalised_strata,
 )
 from bootdqn.reports.atari_heads import by_heads, speeds_of
-from bootdqn.reports.statistics import interval_of_mean
+from bootdqn.reports.statistics import Values, interval_of_mean
 from reproduction.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Plan, Verdict
 
 _PAPERS_SETTINGS = "with the paper's settings"
@@ -145,7 +144,7 @@ def evoi_ends(*, ahead_in: tuple[str, ...] | None = None, or_level: bool) -> Cal
     return judge
 
 
-def _range_of_mean(values: NDArray[np.float64]) -> tuple[float, float]:
+def _range_of_mean(values: Values) -> tuple[float, float]:
     """Return the interval of the mean; of equal values, or too few, the mean itself."""
     mean = float(np.mean(values))
     return interval_of_mean(values.tolist()) or (mean, mean)
@@ -162,14 +161,20 @@ def diversity_rises(evidence: Evidence) -> Verdict:
         return Verdict(OPEN, f"{_PAPERS_SETTINGS} BootDQN was run on no game of it")
     held = []
     for runs in cells.values():
-        series = [run.to_numpy() for _, run in runs.groupby("run", sort=False).vote_entropy]
-        length = min(map(len, series))
-        first, later = np.split(np.array([one[:length] for one in series]), [max(1, length // 10)], axis=1)
+        first, later = first_tenth_and_later(runs, "vote_entropy")
         held.append(bool(later.size) and _range_of_mean(first.mean(1))[1] < _range_of_mean(later.mean(1))[0])
     reason = f"holds in {sum(held)} of {format_count(len(held), 'game')}"
     games = [game for game, _ in cells]
     complete = len(held) == len(evidence.plan.games)
     return _verdict(evidence.plan, reason, cells, games, complete=complete, holds=sum(held) > len(held) / 2)
+
+
+def first_tenth_and_later(runs: pd.DataFrame, measure: str) -> tuple[Values, Values]:
+    """Return a measure (runs, evaluations) in the first tenth of training and after it, cut to the shortest run."""
+    series = [run.to_numpy() for _, run in runs.groupby("run", sort=False)[measure]]
+    length = min(map(len, series))
+    first, later = np.split(np.array([one[:length] for one in series]), [max(1, length // 10)], axis=1)
+    return first, later
 
 
 def _lacking(cells: _Cells, games: Iterable[str], strategies: Iterable[str]) -> str:

@@ -20,7 +20,8 @@ from bootdqn.reports.statistics import (
     stratified_difference,
     stratified_interval,
 )
-from reproduction.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Plan, Verdict
+from reproduction.evidence import CONTRADICTED, OPEN, SUPPORTED, Evidence, Verdict
+from reproduction.game_claims import first_tenth_and_later
 
 Strata = dict[Variant, dict[str, list[float]]]
 """Numbers of the runs by variant and game."""
@@ -94,8 +95,8 @@ def ahead(
             lead = float(difference(*map(np.concatenate, (ours, theirs))))
             versus = f"{_label(one)} against {_label(other)}"
             found.append(f"{versus} {lead:+.2f} ({shown[0]:+.2f} to {shown[1]:+.2f})")
-        status = SUPPORTED if min(lowest) > 0 else CONTRADICTED if min(highest) < 0 else OPEN
-        return Verdict(status, f"{', '.join(found)}; {_size(evidence.games, evidence.plan)}")
+        size = _size(evidence, len(strata[Variant(subjects[0])]))
+        return Verdict(_status(min(lowest), min(highest)), f"{', '.join(found)}; {size}")
 
     return judge
 
@@ -104,9 +105,37 @@ def _label(strategy: str) -> str:
     return atari_algorithm(strategy).label.removeprefix("BootDQN-")
 
 
-def _size(evaluations: pd.DataFrame, plan: Plan) -> str:
-    games, steps = format_count(evaluations.game.nunique(), "game"), format_frames(evaluations)
-    return f"{games}, {format_count(plan.seeds, 'seed')} of {steps} {plan.suite.unit}"
+def _size(evidence: Evidence, games: int) -> str:
+    plan = evidence.plan
+    seeds = f"{format_count(plan.seeds, 'seed')} of {format_frames(evidence.games)} {plan.suite.unit}"
+    return f"{games} of {format_count(len(plan.games), 'game')}, {seeds}"
+
+
+def diversity_grows(strategy: str) -> Callable[[Evidence], Verdict]:
+    """Judge over all games together whether the entropy of a strategy's votes is higher after the first tenth.
+
+    Supported where the 95 % interval of the difference, by a bootstrap stratified by game, is above zero, contradicted
+    where it is below.
+    """
+
+    def rise(runs: pd.DataFrame) -> list[float]:
+        first, later = first_tenth_and_later(runs, "vote_entropy")
+        return list(later.mean(axis=1) - first.mean(axis=1))
+
+    def judge(evidence: Evidence) -> Verdict:
+        rises = list(_strata(evidence.games, rise)[Variant(strategy)].values())
+        interval = stratified_interval(rises, np.mean)
+        if interval is None:
+            return Verdict(OPEN, FEW_SEEDS)
+        reason = f"{np.mean(np.concatenate(rises)):+.2f} ({interval[0]:+.2f} to {interval[1]:+.2f})"
+        return Verdict(_status(*interval), f"{reason}; {_size(evidence, len(rises))}")
+
+    return judge
+
+
+def _status(low: float, high: float) -> str:
+    """Return the verdict by the interval of a difference."""
+    return SUPPORTED if low > 0 else CONTRADICTED if high < 0 else OPEN
 
 
 def more_heads_are_better(evidence: Evidence) -> Verdict:
@@ -130,8 +159,9 @@ def more_heads_are_better(evidence: Evidence) -> Verdict:
     low, high = interval
     listed = ", ".join(f"K = {k}: {np.mean(values):.2f}{_interval(values)}" for k, values in scores.items())
     found = float(correlation(np.concatenate(list(scores.values()))))
-    reason = f"{listed}; rank correlation {found:+.2f} ({low:+.2f} to {high:+.2f}); {_size(runs, plan)}"
-    return Verdict(SUPPORTED if low > 0 else CONTRADICTED if high < 0 else OPEN, reason)
+    seeds = f"{format_count(plan.seeds, 'seed')} of {format_frames(runs)} {plan.suite.unit}"
+    reason = f"{listed}; rank correlation {found:+.2f} ({low:+.2f} to {high:+.2f}); {seeds}"
+    return Verdict(_status(low, high), reason)
 
 
 def _interval(values: Sequence[float]) -> str:
