@@ -16,6 +16,7 @@ import pytest
 from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import SavingConfig, from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
+from bootdqn.runs.signals import STOP_SIGNALS
 from bootdqn.sweeps.executor import Ended, Progressed, Started, split_done
 from bootdqn.sweeps.local import end_process, run_locally, start_process
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
@@ -307,3 +308,20 @@ def test_a_worker_has_the_environment_variables_of_its_parent_at_the_time(monkey
 
 def _send_variable(connection):
     connection.send(os.environ["BOOTDQN_TEST"])
+
+
+def test_processes_of_a_user_keep_a_fork_server_of_their_own():
+    """Ours starts with signals blocked, and with PyTorch imported."""
+    process, connection = start_process(_send_signal_mask)
+    assert connection.recv() >= set(STOP_SIGNALS)
+    end_process(process, connection)
+    context = multiprocessing.get_context("forkserver")
+    ours, theirs = context.Pipe()
+    own = context.Process(target=_send_signal_mask, args=(theirs,))
+    own.start()
+    assert not ours.recv() & set(STOP_SIGNALS)
+    own.join()
+
+
+def _send_signal_mask(connection):
+    connection.send(signal.pthread_sigmask(signal.SIG_BLOCK, []))

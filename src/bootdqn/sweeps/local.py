@@ -7,7 +7,6 @@ once for all of them. No signal to stop is lost while a process starts.
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ from bootdqn.runs.lock import LOST_AFTER_SECONDS
 from bootdqn.runs.plugins import Plugins, loaded_plugins
 from bootdqn.runs.signals import STOP_SIGNALS, StopRequest, handled_signals, stop_on_signal
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, SweepOutcome, execute
+from bootdqn.sweeps.processes import WorkerProcess
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress, RunCallbacks
 
@@ -30,8 +30,6 @@ POLL_SECONDS = 0.2
 """How long to wait for events before signals to this process are checked."""
 EXIT_TIMEOUT_SECONDS = 10.0
 LOCK_CHECK_SECONDS = LOST_AFTER_SECONDS / 20
-START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-"""Elsewhere a process that has imported PyTorch may not be forked."""
 
 
 class RunSettings(NamedTuple):
@@ -251,11 +249,9 @@ def start_process(target: Callable[..., None], *arguments: Any) -> tuple[BasePro
     It has the environment variables of this process, and ignores the signals to stop that this one ignores. The others
     are blocked there until it calls `unblock_stop_signals`.
     """
-    context = multiprocessing.get_context(START_METHOD)
-    context.set_forkserver_preload(["bootdqn.training.run"])  # no effect with spawn, or once the server runs
-    ours, theirs = context.Pipe()
+    ours, theirs = multiprocessing.Pipe()
     inherited = dict(os.environ), set(STOP_SIGNALS) - set(handled_signals())
-    process = context.Process(target=_call, args=(*inherited, target, theirs, *arguments), daemon=True)  # type: ignore[attr-defined]
+    process = WorkerProcess(target=_call, args=(*inherited, target, theirs, *arguments), daemon=True)
     resource_tracker.ensure_running()  # now: the first process would start it, and it unblocks the signals
     with _blocked_signals():  # inherited, by way of the server
         process.start()
