@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import random
 
 import gymnasium
@@ -53,6 +54,31 @@ def test_each_recorded_step_of_bsuite_is_the_same_here(run):
         assert env.get_state()["motion"] == pytest.approx(step["motion"], rel=1e-12, abs=1e-12)
         assert observation.tolist() == pytest.approx(step["observation"], rel=1e-6, abs=1e-6)
     assert rewarded, "the reward for a pole that is up is among them"
+
+
+def controlled(observation):
+    """Return the action of a controller: pump energy into the pole, then balance it and keep the cart in the middle."""
+    (x, velocity), (sin, cos, spin) = 3 * observation[:2], observation[2:5]
+    energy = spin**2 / 3 + 9.8 * (cos - 1)  # of the pole, 0 at rest upright
+    if cos > 0.85 and abs(spin) < 4:
+        push, threshold = 30 * math.atan2(sin, cos) + 6 * spin + x + 2 * velocity, 0.6
+    elif abs(energy) < 0.3:
+        push, threshold = -0.5 * x - 0.4 * velocity, 0.3
+    else:
+        push, threshold = math.copysign(1, energy * spin * cos) - 0.25 * x - 0.15 * velocity, 0.3
+    return 1 + (push > threshold) - (push < -threshold)
+
+
+@pytest.mark.parametrize(("n", "least"), [(0, 700), (10, 650), (19, 50)])
+def test_a_controller_swings_the_pole_up_and_keeps_it_there(n, least):
+    """Of the 1,001 steps it is rewarded in most: the task can be solved, the hardest setting in part."""
+    env = CartpoleSwingup(height_threshold=n / 20, x_reward_threshold=1 - n / 20)
+    observation, _ = env.reset(seed=0)
+    total, over = 0.0, False
+    while not over:
+        observation, reward, over, _, _ = env.step(controlled(observation))
+        total += reward
+    assert total > least
 
 
 def test_an_episode_in_which_nothing_is_done_ends_after_1001_steps_and_costs_nothing():
