@@ -1,4 +1,7 @@
-"""Learning on a GPU, for machines that have one: the slow learner's updates, bit for bit the same twice and resumed."""
+"""Learning on a GPU, for machines that have one; these tests were never run.
+
+Updates are the slow learner's, bit for bit the same twice and resumed, and wait for nothing.
+"""
 
 from dataclasses import replace
 
@@ -6,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from bootdqn.agent.transfers import Staging
 from reference.batches import random_batch
 from reference.comparison import KINDS, assert_same_update, copy_of_state, slow_learner
 
@@ -63,3 +67,54 @@ def test_what_the_agent_acts_by_is_what_it_says_on_the_cpu(kind):
     observation = random_batch(np.random.default_rng(1), spec, 3, 6).observation
     here, there = (one.make(spec).q_values(observation) for one in (replace(kind, device="cpu"), kind))
     np.testing.assert_allclose(there, here, rtol=1e-5, atol=1e-6)
+
+
+def test_arrays_reach_the_gpu_whole_however_fast_they_follow_each_other():
+    rng, staging = np.random.default_rng(0), Staging(torch.device("cuda"))
+    sent = [(rng.random((100, 1000)), rng.random(9) < 0.5, rng.integers(9, size=7)) for _ in range(20)]
+    received = [staging.to_device(*arrays) for arrays in sent]
+    for arrays, tensors in zip(sent, received, strict=True):
+        for array, tensor in zip(arrays, tensors, strict=True):
+            np.testing.assert_array_equal(tensor.cpu().numpy(), array)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_part_of_an_update_on_the_gpu_never_waits(kind, precision):
+    learner = kind.make(kind.spec(), precision=precision)
+    inputs = learner._to_device(batches_for(kind.spec(), 1)[0])
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        learner._update_on_device(inputs)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_cuda_graph_of_an_update_computes_what_the_update_does(kind, precision):
+    spec = kind.spec()
+    captured, plain = (kind.make(spec, precision=precision) for _ in range(2))
+    (batch,) = batches_for(spec, 1)
+    inputs, stream, graph = captured._to_device(batch), torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):  # libraries allocate their workspaces before the capture
+        for _ in range(3):
+            captured._update_on_device(inputs)
+    torch.cuda.current_stream().wait_stream(stream)
+    with torch.cuda.graph(graph):
+        captured._update_on_device(inputs)
+    for _ in range(2):
+        graph.replay()
+    for _ in range(5):
+        plain.update(batch)
+    for name, value in copy_of_state(plain).items():
+        np.testing.assert_array_equal(captured.get_state()[name], value, err_msg=name)
+
+
+def test_the_memory_estimate_holds(kind):
+    spec = kind.spec()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    learner = kind.make(spec, hidden_sizes=(256, 256), batch_size=16)
+    for batch in batches_for(spec, 3):
+        learner.update(batch)
+    assert torch.cuda.max_memory_allocated() - before <= 1.1 * learner.memory(spec.observation) + 2**25  # cuBLAS

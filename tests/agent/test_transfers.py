@@ -22,7 +22,8 @@ class SlowCopy:
     def __init__(self, staging):
         self._staging, self._reading, self.waits = staging, None, 0
 
-    def record(self):
+    def record(self, stream):
+        assert stream == self._staging._device, "the copy is in the stream of its own device"
         assert self._reading is None, "the last copy was never waited for"
         self._reading = self._staging._buffer, self._staging._buffer.clone()
 
@@ -61,7 +62,8 @@ def test_the_buffer_is_kept_and_grows():
 
 
 @pytest.mark.parametrize("arrays", [ARRAYS, ARRAYS[:1], ARRAYS * 2], ids=["as large", "smaller", "larger"])
-def test_the_buffer_is_not_written_before_the_last_copy_has_ended(arrays):
+def test_the_buffer_is_not_written_before_the_last_copy_has_ended(arrays, monkeypatch):
+    monkeypatch.setattr("torch.cuda.current_stream", lambda device: device)
     staging = Staging(torch.device("meta"))
     staging._copied = event = SlowCopy(staging)
     staging.to_device(*ARRAYS)

@@ -37,7 +37,7 @@ class Staging:
             part.copy_(tensor)
         there = self._buffer[:size].to(self._device, non_blocking=True)
         if self._copied is not None:
-            self._copied.record()
+            self._copied.record(torch.cuda.current_stream(self._device))
         return _parts(there, starts, tensors)
 
 
