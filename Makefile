@@ -1,24 +1,25 @@
 # The verbs of this project. Every one sets up .venv first if it is missing or out of date.
 PYTHON ?= python3.11
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= dev
+CONSTRAINTS ?= constraints.txt
 BENCH ?= runs/bench
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test torture check format docs notebooks bench reproduction release-check clean
+.PHONY: help install demo test test-oldest test-newest torture check format docs notebooks bench reproduction release-check clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 install: $(STAMP)  ## set up .venv with everything that demo, test and check need, or with EXTRAS=dev,examples
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found; say which Python to use: make PYTHON=python3.12 ..."; exit 1; }
 	[ "$$($(BIN)/python -V 2>/dev/null)" = "$$($(PYTHON) -V)" ] || $(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[$(EXTRAS)]'
 	@touch $@
 
 demo: $(STAMP)  ## race four strategies on DeepSea and make a page of it (under three minutes)
@@ -26,6 +27,16 @@ demo: $(STAMP)  ## race four strategies on DeepSea and make a page of it (under 
 
 test: $(STAMP)  ## run the tests
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-oldest:  ## run the tests with the oldest direct dependencies that pyproject.toml admits, in .venv-oldest
+	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=build/oldest.txt
+
+test-newest:  ## run the tests with the newest versions of everything, in .venv-newest; PyTorch brings CUDA, 5 GB
+	PIP_UPGRADE=1 PIP_UPGRADE_STRATEGY=eager $(MAKE) --always-make test VENV=.venv-newest CONSTRAINTS=/dev/null
+
+build/oldest.txt: pyproject.toml
+	mkdir -p build
+	$(PYTHON) tests/oldest_versions.py $(EXTRAS) > $@
 
 torture: $(STAMP)  ## stop, kill, damage and starve runs hundreds of times; they must go on all the same (many minutes)
 	$(BIN)/python -m pytest --torture tests/torture -n 2 --timeout 3600 -rP
@@ -60,4 +71,4 @@ release-check:  ## build wheel and sdist, and try every command of the wheel in 
 	$(PYTHON) tests/release_check.py
 
 clean:  ## remove .venv and caches, keep runs
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import time
+import tomllib
 
 import pytest
 
 from bootdqn.cli.main import COMMANDS
+from oldest_versions import oldest_versions
 from reference.documents import ROOT
 from release_check import SMOKE
 
@@ -50,6 +52,32 @@ def test_a_change_of_what_is_needed_is_installed(project, name):
     later = time.time() + 10
     os.utime(project / name, (later, later))
     assert "-e '.[dev]'" in commands(project, "install")
+
+
+@pytest.mark.parametrize(
+    ("goal", "venv", "constraints"),
+    [("test-oldest", ".venv-oldest", "build/oldest.txt"), ("test-newest", ".venv-newest", "/dev/null")],
+)
+def test_other_versions_are_installed_into_environments_of_their_own(project, goal, venv, constraints):
+    done = commands(project, goal)
+    assert f"{venv}/bin/python -m pip install --quiet --disable-pip-version-check -c {constraints} -e '.[dev]'" in done
+    assert f"{venv}/bin/python -m pytest" in done
+    assert " .venv/" not in done
+
+
+def test_the_oldest_versions_are_the_lower_bounds_of_all_direct_dependencies():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found = oldest_versions(project, ["dev"])
+    assert found.keys() > {"torch", "numpy", "ray", "ale-py", "pytest", "imageio"}  # own, of an extra, of its extras
+    assert oldest_versions(project, []).keys() < found.keys()
+    assert "bootdqn" not in found
+
+
+@pytest.mark.parametrize("line", ["numpy", "numpy>=2,<3", "numpy==2.0", "numpy>=2.1"])
+def test_a_dependency_without_one_lower_bound_is_an_error(line):
+    project = {"name": "p", "dependencies": ["numpy>=2.0"], "optional-dependencies": {"extra": [line]}}
+    with pytest.raises(ValueError, match="lower bound"):
+        oldest_versions(project, ["extra"])
 
 
 def test_the_check_of_a_release_tries_every_command():
