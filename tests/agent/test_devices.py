@@ -13,6 +13,7 @@ import torch
 from bootdqn.agent import autograd_learner
 from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.agent.ensemble import make_ensemble
+from bootdqn.agent.optimizer import Adam
 from bootdqn.agent.transfers import Staging
 from bootdqn.common.specs import ALL_LEGAL, BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.common.text import format_bytes
@@ -197,6 +198,19 @@ def test_the_number_of_operators_stays_within_its_bound(kind, precision):
         with DeviceRules() as device:
             step()
         assert len(device.kernels) <= bound, device.counts
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_step_of_adam_takes_as_many_operators_for_many_parameters_as_for_one(dtype):
+    found = []
+    for number in (1, 20):
+        parameters = {str(index): torch.zeros(3, 4, device="meta") for index in range(number)}
+        adam = Adam(parameters, 1e-3)
+        gradients = {name: value.to(dtype) for name, value in parameters.items()}
+        with DeviceRules() as device:
+            adam.step(gradients, skip=torch.zeros((), device="meta"))
+        found.append(device.kernels)
+    assert found[0] == found[1]
 
 
 @each_kind
