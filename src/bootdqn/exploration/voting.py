@@ -41,12 +41,13 @@ def vote(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
         >>> vote(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.5]]))
         np.int64(1)
     """
+    check_rule(rule)
     xp = namespace_of_q(q)
-    counted = tally(q, rule)
+    counted = _tally(q, rule, xp)
     mean = xp.mean(q, axis=-2)
     leads = counted == xp.max(counted, axis=-1, keepdims=True)
-    highest = xp.max(xp.where(leads, mean, -xp.inf), axis=-1, keepdims=True)
-    return xp.argmax(xp.astype(leads & (mean == highest), q.dtype), axis=-1)
+    # a leader with the mean -inf is still above all others
+    return xp.argmax(xp.where(leads, xp.clip(mean, xp.finfo(q.dtype).min, None), -xp.inf), axis=-1)
 
 
 def tally(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
@@ -76,7 +77,10 @@ def tally(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
         array([3. , 1.5])
     """
     check_rule(rule)
-    xp = namespace_of_q(q)
+    return _tally(q, rule, namespace_of_q(q))
+
+
+def _tally(q: AnyArray, rule: VoteRule, xp: Any) -> AnyArray:
     legal = _legal(q, xp)
     return xp.where(legal, _counted(q, rule, legal, xp), -xp.inf)
 
@@ -97,24 +101,22 @@ def _counted(q: AnyArray, rule: VoteRule, legal: AnyArray, xp: Any) -> AnyArray:
         usual = _mean_where(legal[..., None, :], q, xp)
         return xp.sum(xp.astype(q > usual, q.dtype), axis=-2)
     if rule == "gap":
-        return _gap_weighted(q, legal, xp)
-    beats = xp.astype(q[..., :, None] > q[..., None, :], q.dtype)  # (..., K, A, A): is the first above the second
-    lead = beats - xp.matrix_transpose(beats)
-    opponent = xp.astype(legal, q.dtype)[..., None, :]
-    if rule == "borda":
-        won = (lead + 1) / 2 * opponent[..., None, :, :]
-        return xp.sum(won, axis=(-3, -1)) - q.shape[-2] / 2  # less the half that each has against itself
-    ahead = xp.sum(lead, axis=-3)
-    won, tied = xp.astype(ahead > 0, q.dtype), xp.astype(ahead == 0, q.dtype)
-    return xp.sum((won + tied / 2) * opponent, axis=-1) - 0.5
+        return _gap_weighted(q, xp)
+    beats = q[..., :, None] > q[..., None, :]  # (..., K, A, A): is the first above the second
+    wins = xp.sum(xp.astype(beats, q.dtype), axis=-3)
+    ahead = wins - xp.matrix_transpose(wins)  # (..., A, A): heads that value the first higher, less those the second
+    ahead, draw = (ahead, q.shape[-2]) if rule == "borda" else (xp.sign(ahead), 1)
+    points = xp.where(legal[..., None, :], ahead + draw, 0.0)  # twice the points of the first against the second
+    return (xp.sum(points, axis=-1) - draw) / 2  # without the draw of each against itself
 
 
-def _gap_weighted(q: AnyArray, legal: AnyArray, xp: Any) -> AnyArray:
-    ballots = one_hot(xp.argmax(q, axis=-1), q.shape[-1], xp)
-    second = xp.max(xp.where(ballots, -xp.inf, q), axis=-1, keepdims=True)
-    gap = xp.max(q, axis=-1, keepdims=True) - second
-    only_one = xp.sum(xp.astype(legal, q.dtype), axis=-1)[..., None, None] == 1
-    return xp.sum(xp.where(ballots, xp.where(only_one, 1.0, gap), 0.0), axis=-2)
+def _gap_weighted(q: AnyArray, xp: Any) -> AnyArray:
+    if q.shape[-1] == 1:
+        return vote_counts(q)
+    ordered = xp.sort(q, axis=-1)
+    best, second = ordered[..., -1:], ordered[..., -2:-1]
+    only_one = xp.max(second, axis=-2, keepdims=True) == -xp.inf  # no head has a second best action
+    return xp.sum(xp.where(q == best, xp.where(only_one, 1.0, best - second), 0.0), axis=-2)
 
 
 def _legal(q: AnyArray, xp: Any) -> AnyArray:
