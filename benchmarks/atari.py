@@ -84,6 +84,7 @@ def versus(num_heads: int, run_race: Any) -> list[Row]:
                 sum(least.values()) / seconds[name],
                 MIN_FRACTION,
             ),
+            *limits.rows(what, least, seconds, PLAIN, PEER),
         ]
     return rows
 

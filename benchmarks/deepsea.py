@@ -203,6 +203,10 @@ def serve(calls: Connection, core: int | None, contestant: Contestant, size: int
         calls.send(repr(error))
 
 
+class ContestantError(Exception):
+    """A contestant cannot take its turn: it raised an exception, or its process ended."""
+
+
 @contextmanager
 def child(contestant: Contestant, size: int, core: int | None) -> Iterator[Callable[[int], Turn]]:
     """Start the contestant's process, and give what calls it for so many episodes."""
@@ -218,7 +222,7 @@ def child(contestant: Contestant, size: int, core: int | None) -> Iterator[Calla
             process.join(10)
             answer = f"its process ended early (exit code {process.exitcode})"
         if isinstance(answer, str):
-            raise SystemExit(f"{contestant.agent} ({contestant.settings}): {answer}")
+            raise ContestantError(f"{contestant.agent} ({contestant.settings}): {answer}")
         return answer
 
     process.start()
@@ -235,15 +239,21 @@ def measure(size: int, options: Options, core: int | None, tell: Callable[[str],
     entries, episodes = contestants(size, options.strategy), math.ceil(options.steps / size)
     turns: dict[str, list[Turn]] = {key: [] for key in entries}
     with ExitStack() as stack:
-        calls = {}
-        for key, entry in entries.items():
-            tell(f"N={size}: preparing {entry.agent}")
-            calls[key] = stack.enter_context(child(entry, size, core))
-            calls[key](math.ceil(entry.start / size))
-        for round_ in range(options.rounds):
-            for key, call in calls.items():
-                tell(f"N={size}: round {round_ + 1} of {options.rounds}")
-                turns[key].append(turn := call(episodes))
+        calls = {key: stack.enter_context(child(entry, size, core)) for key, entry in entries.items()}
+        for round_ in range(options.rounds + 1):  # the first one prepares
+            for key in list(turns):
+                tell(f"N={size}: round {round_} of {options.rounds}, {entries[key].agent}")
+                try:
+                    turn = calls[key](episodes if round_ else math.ceil(entries[key].start / size))
+                except ContestantError as error:
+                    if entries[key].agent == "bootdqn":
+                        raise SystemExit(str(error)) from None
+                    print(f"{error}; the comparison goes on without it", file=sys.stderr)
+                    del turns[key]
+                    continue
+                if not round_:
+                    continue
+                turns[key].append(turn)
                 if turn.updates != episodes * size:
                     raise SystemExit(f"{key}: {turn.updates} updates in {episodes * size} steps, so no whole steps")
     return turns
@@ -278,7 +288,8 @@ def table(options: Options, results: Results) -> Table:
     for heading in ("N", "agent", "settings", "transitions", "µs/step", "least - most", "clock", "steps/s", "ratio"):
         shown.add_column(heading, justify="left" if heading in ("agent", "settings") else "right", no_wrap=True)
     for size, turns in results.items():
-        for key, entry in contestants(size, options.strategy).items():
+        for key in turns:
+            entry = contestants(size, options.strategy)[key]
             times = sorted(turn.processor * 1e6 for turn in turns[key])
             start = math.ceil(entry.start / size) * size
             end = start + options.rounds * math.ceil(options.steps / size) * size
@@ -301,7 +312,7 @@ def last_line(results: Results) -> str:
     """Say how many times as long bsuite's agents take."""
 
     def ratios(key: str) -> str:
-        return ", ".join(f"{ratio(turns, key):.1f}x at N={size}" for size, turns in results.items())
+        return ", ".join(f"{ratio(turns, key):.1f}x at N={size}" for size, turns in results.items() if key in turns)
 
     return f"ratio to bsuite's default agent: {ratios('default')}; matched: {ratios('matched')}"
 
@@ -397,6 +408,7 @@ def rows_of(results: Results) -> list[Row]:
         )
         for size, turns in results.items()
         for key in ("default", "matched")
+        if key in turns
     ]
 
 

@@ -7,6 +7,7 @@ counts as zero. The speeds are measured by contestants that take turns with the 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.results import Row
 from benchmarks.turns import Make, Run
 from bootdqn.config.train import TrainConfig
 from bootdqn.training.loop import make_components
@@ -36,8 +38,8 @@ class Work(NamedTuple):
 
 
 def count_work(config: TrainConfig[Any]) -> Work:
-    """Count the work of a run with one environment."""
-    components = make_components(config)
+    """Count the work of a run with one environment, as PyTorch does it."""
+    components = make_components(replace(config, learner=replace(config.learner, engine="autograd")))
     replay, learner, rng = components.replay, components.learner, np.random.default_rng(0)
     spec = components.spec.observation
     observation = np.zeros(spec.shape, spec.dtype)
@@ -96,6 +98,16 @@ def least_seconds(work: Work, precision: str, seconds: dict[str, float]) -> dict
         "acting": work.weight_bytes * work.parameters / bytes_a_second,
         "game": seconds["game"],
     }
+
+
+def rows(what: str, parts: dict[str, float], seconds: dict[str, float], plain: str, peer: str) -> list[Row]:
+    """Return what a program at the limit would reach: its speed beside one peer, and its time beside another."""
+    least = sum(parts.values())
+    row = Row(f"{what}, machine's limit", "", 1e6 * least, "us")
+    return [
+        row._replace(peer=f"speed of {plain}", ratio=seconds[plain] / least),
+        row._replace(peer=f"time of {peer}", ratio=least / seconds[peer]),
+    ]
 
 
 def describe(parts: dict[str, float]) -> str:

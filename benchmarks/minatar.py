@@ -93,6 +93,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
             Row(f"{what}, speed", PLAIN, speed, "steps/s", seconds[PLAIN] / seconds[name], ">= 4" if bound else None),
             Row(f"{what}, time", PEER, 1e6 * seconds[name], "us", seconds[name] / seconds[PEER], "<= 2.5"),
             Row(f"{what}, fraction of the limit", "machine", speed, "steps/s", sum(least.values()) / seconds[name]),
+            *limits.rows(what, least, seconds, PLAIN, PEER),
         ]
     return rows
 

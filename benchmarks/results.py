@@ -5,6 +5,7 @@ this program, what it is compared with, the ratio of the two, and the limit that
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable
 from importlib import metadata
@@ -30,8 +31,8 @@ class Row(NamedTuple):
 
     @property
     def met(self) -> bool | None:
-        """Whether the ratio keeps the limit; None where there is none."""
-        if self.ratio is None or self.limit is None:
+        """Whether the ratio keeps the limit; None where there is none, or no ratio because the peer ended early."""
+        if self.ratio is None or math.isnan(self.ratio) or self.limit is None:
             return None
         relation, number = self.limit.split()
         return self.ratio >= float(number) if relation == ">=" else self.ratio <= float(number)

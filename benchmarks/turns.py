@@ -2,9 +2,11 @@
 
 import contextlib
 import itertools
+import math
 import multiprocessing
 import os
 import statistics
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,6 +27,8 @@ def race(
     makers: dict[str, Make], *, rounds: int, steps: int, warm_up: int, threads: int = 1, plain: frozenset[str]
 ) -> dict[str, float]:
     """Return the seconds of a step of each contestant: the median over rounds in which they take turns.
+
+    A peer whose process ends is reported, and the others go on; its seconds are NaN.
 
     On one thread it is processor time, which is what a clock shows when nothing else runs there; all contestants are
     held to one core. On several threads it is the clock's.
@@ -51,15 +55,26 @@ def race(
             process.start()
             processes.append(process)
             theirs.close()
-            _call(name, connections[name], warm_up)
-        for _ in range(rounds):
-            for name, connection in connections.items():
-                seconds[name].append(_call(name, connection, steps) / steps)
+        for turn in range(rounds + 1):  # the first one prepares
+            for name in list(connections):
+                try:
+                    elapsed = _call(name, connections[name], steps if turn else warm_up)
+                except ContestantError as error:
+                    if name not in plain:
+                        raise SystemExit(str(error)) from None
+                    print(f"{error}; the comparison goes on without it", file=sys.stderr)
+                    del connections[name]
+                else:
+                    seconds[name] += [elapsed / steps] if turn else []
     finally:
         for process in processes:
             process.terminate()
             process.join()
-    return {name: statistics.median(taken) for name, taken in seconds.items()}
+    return {name: statistics.median(taken) if name in connections else math.nan for name, taken in seconds.items()}
+
+
+class ContestantError(Exception):
+    """A contestant cannot take its turn: it raised an exception, or its process ended."""
 
 
 def _call(name: str, connection: Connection, steps: int) -> float:
@@ -70,7 +85,7 @@ def _call(name: str, connection: Connection, steps: int) -> float:
     except (EOFError, OSError):
         answer = "its process ended early"
     if isinstance(answer, str):
-        raise SystemExit(f"{name}: {answer}")
+        raise ContestantError(f"{name}: {answer}")
     return answer
 
 

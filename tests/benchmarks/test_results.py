@@ -1,12 +1,15 @@
 """The rows of the benchmarks, and the work that the limits of the machine are computed from."""
 
 import json
+import math
+import os
 
 import pytest
 
-from benchmarks.limits import SIDE, Work, count_work, least_seconds
+from benchmarks.limits import SIDE, Work, count_work, least_seconds, rows
 from benchmarks.minatar import settings
 from benchmarks.results import Row, read, write
+from benchmarks.turns import race
 from reproduction import studies, tables
 
 
@@ -22,10 +25,43 @@ def test_a_row_without_a_limit_can_neither_keep_nor_miss_it():
     assert Row("speed", "peer", 1.0, "us", 2.0).met is None
 
 
+def test_a_peer_that_ended_early_neither_keeps_nor_misses_a_limit():
+    assert Row("speed", "peer", 1.0, "us", float("nan"), ">= 4").met is None
+
+
+def takes_turns():
+    return lambda steps: steps
+
+
+def ends_early():
+    return lambda _: os._exit(7)
+
+
+def test_the_others_go_on_when_the_process_of_a_peer_ends(capfd):
+    makers = {"ours": takes_turns, "peer": ends_early, "other": takes_turns}
+    seconds = race(makers, rounds=3, steps=2, warm_up=1, plain=frozenset({"peer", "other"}))
+    assert seconds["ours"] >= 0
+    assert seconds["other"] >= 0
+    assert math.isnan(seconds["peer"])
+    assert "peer: its process ended early; the comparison goes on without it" in capfd.readouterr().err
+
+
+def test_nothing_is_compared_without_this_program():
+    with pytest.raises(SystemExit, match="ours: its process ended early"):
+        race({"ours": ends_early}, rounds=1, steps=1, warm_up=1, plain=frozenset())
+
+
+def test_the_limit_of_the_machine_is_shown_beside_both_peers():
+    faster, slower = rows("MinAtar", {"products": 0.1, "game": 0.1}, {"plain": 0.8, "one": 0.4}, "plain", "one")
+    assert (faster.peer, faster.ratio) == ("speed of plain", pytest.approx(4))
+    assert (slower.peer, slower.ratio) == ("time of one", pytest.approx(0.5))
+    assert faster.value == slower.value == pytest.approx(2e5)
+
+
 def test_rows_are_read_as_they_were_written_with_the_machine_once(tmp_path):
-    rows = [Row("speed", "peer", 1.5, "us", 2.0, ">= 1"), Row("memory", "", 7.0, "bytes")]
-    write(tmp_path / "rows.json", rows)
-    assert read(tmp_path / "rows.json") == rows
+    measured = [Row("speed", "peer", 1.5, "us", 2.0, ">= 1"), Row("memory", "", 7.0, "bytes")]
+    write(tmp_path / "rows.json", measured)
+    assert read(tmp_path / "rows.json") == measured
     written = json.loads((tmp_path / "rows.json").read_text())
     assert set(written) == {"machine", "rows"}
     assert {"processor", "instructions", "packages"} < set(written["machine"])
