@@ -6,21 +6,27 @@ import pytest
 from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.agent.ensemble import make_ensemble
+from bootdqn.agent.heads_learner import HeadsLearner
 from bootdqn.agent.learner import make_learner
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
 
 DISCRETE = EnvSpec(DiscreteSpec(9), 2)
+IMAGES = EnvSpec(BoxSpec((10, 10, 4), np.dtype(np.bool_)), 2)
 BOX = EnvSpec(BoxSpec((9,), np.dtype(np.float32)), 2)
 SUPPORTED = ("independent", (5, 4), DISCRETE)
+HEADS = {
+    "a shared torso": ("shared", (5, 4), DISCRETE),
+    "a shared torso of two layers": ("shared", (5, 4, 3), DISCRETE),
+    "arrays and a shared torso": ("shared", (5, 4), BOX),
+    "arrays and one hidden layer": ("independent", (5,), BOX),
+    "images": ("shared", (5,), IMAGES),
+}
 UNSUPPORTED = {
     "one hidden layer": ("independent", (5,), DISCRETE),
     "three hidden layers": ("independent", (5, 4, 3), DISCRETE),
-    "a shared torso": ("shared", (5, 4), DISCRETE),
-    "a shared torso of two layers": ("shared", (5, 4, 3), DISCRETE),
     "arrays": ("independent", (5, 4), BOX),
-    "arrays and a shared torso": ("shared", (5, 4), BOX),
 }
 
 
@@ -36,8 +42,15 @@ def test_the_kernel_learns_what_it_supports(engine):
     assert learner.online is ensemble
 
 
-def test_autograd_learns_what_the_kernel_supports_when_asked_to():
-    ensemble, learner = build(*SUPPORTED, engine="autograd")
+@pytest.mark.parametrize("engine", ["auto", "fused"])
+@pytest.mark.parametrize("ensemble", HEADS.values(), ids=HEADS)
+def test_the_kernel_of_heads_learns_what_it_supports(ensemble, engine):
+    assert type(build(*ensemble, engine=engine)[1]) is HeadsLearner
+
+
+@pytest.mark.parametrize("ensemble", [SUPPORTED, *HEADS.values()])
+def test_autograd_learns_what_the_kernels_support_when_asked_to(ensemble):
+    ensemble, learner = build(*ensemble, engine="autograd")
     assert type(learner) is AutogradLearner
     assert learner.online is ensemble
 
@@ -50,13 +63,13 @@ def test_autograd_learns_the_rest(ensemble, engine):
 
 @pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble):
-    with pytest.raises(UsageError, match=r"--engine fused needs discrete observations.*use --engine auto"):
+    with pytest.raises(UsageError, match=r"--engine fused needs .*heads of one hidden layer.*use --engine auto"):
         build(*ensemble, engine="fused")
 
 
 def test_the_kernel_runs_on_the_processor_only(monkeypatch):
     monkeypatch.setattr("bootdqn.agent.learner._is_available", lambda _: True)
-    with pytest.raises(UsageError, match=r"--engine fused needs .*--device cpu; use --engine auto"):
+    with pytest.raises(UsageError, match=r"--engine fused needs .*--device cpu.*; use --engine auto"):
         build(*SUPPORTED, engine="fused", device="cuda")
 
 

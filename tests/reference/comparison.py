@@ -7,6 +7,7 @@ import numpy as np
 from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.agent.compiled_learner import CompiledLearner
 from bootdqn.agent.ensemble import make_ensemble
+from bootdqn.agent.heads_learner import HeadsLearner
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from reference.batches import random_batch
@@ -44,6 +45,8 @@ class Kind:
 
 KINDS = {
     "tabular": Kind(CompiledLearner, "independent", discrete=True),
+    "heads-discrete": Kind(HeadsLearner, "shared", discrete=True),
+    "heads-box": Kind(HeadsLearner, "shared", discrete=False),
     "independent-discrete": Kind(AutogradLearner, "independent", discrete=True),
     "independent-box": Kind(AutogradLearner, "independent", discrete=False),
     "shared-discrete": Kind(AutogradLearner, "shared", discrete=True),

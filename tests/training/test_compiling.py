@@ -15,10 +15,11 @@ from bootdqn.training.run import run
 
 SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 20, "num_heads": 2, "learning_starts": 8}
 BY_NUMBERS = {"environment": "gym", "env_id": "CartPole-v1", "num_heads": 2, "learning_starts": 8}
+IMAGES = {"environment": "minatar", "game": "breakout", "num_heads": 2, "learning_starts": 8, "total_steps": 60}
 NOTHING_MORE_IS_COMPILED = """
 import json, pathlib, sys, tempfile
 from numba.core.dispatcher import Dispatcher
-from bootdqn.agent import compiled_kernel as compiled_kernel
+from bootdqn.agent import compiled_kernel, heads_kernel, torso_passes
 from bootdqn.replay import prioritized as sum_tree
 from bootdqn.training.compiling import compile_kernels
 from bootdqn.config.train import from_flat, resolve
@@ -26,7 +27,7 @@ from bootdqn.training.loop import make_components
 from bootdqn.training.run import run
 
 def known():
-    return {name: list(one.signatures) for module in (compiled_kernel, sum_tree)
+    return {name: list(one.signatures) for module in (compiled_kernel, heads_kernel, torso_passes, sum_tree)
             for name, one in vars(module).items() if isinstance(one, Dispatcher)}
 
 for number, settings in enumerate(json.loads(sys.argv[1])):
@@ -49,6 +50,7 @@ def test_a_run_calls_nothing_that_was_not_made_ready(tmp_path):
         {"replay": "prioritized", "n_step": 3, "engine": "autograd"},
     ]
     settings = [SMALL | one for one in changes] + [BY_NUMBERS | {"env_id": "FrozenLake-v1", "total_steps": 60}]
+    settings += [IMAGES, IMAGES | changes[1], BY_NUMBERS | {"ensemble": "shared", "total_steps": 60}]
     code = [sys.executable, "-c", NOTHING_MORE_IS_COMPILED, json.dumps(settings), str(tmp_path)]
     done = subprocess.run(code, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -62,11 +64,12 @@ def compile_twice(*_, **__):
 
 @pytest.mark.parametrize(
     ("settings", "needed"),
-    [(SMALL, True), (SMALL | {"engine": "autograd"}, False), (BY_NUMBERS, False)]
+    [(SMALL, True), (SMALL | {"engine": "autograd"}, False), (BY_NUMBERS, False), (IMAGES, True)]
     + [(one | {"replay": "prioritized"}, True) for one in (SMALL, BY_NUMBERS)],
 )
 def test_what_numba_compiles_is_announced_once_and_only_where_it_is_called(settings, needed, monkeypatch):
     monkeypatch.setattr(compiling, "_train_a_little", compile_twice)
+    monkeypatch.setattr(compiling, "_learn_a_little", compile_twice)
     config, said = resolve(from_flat(settings)), []
     compile_kernels(config, make_components(config), said.append)
     assert said == [COMPILING] * needed

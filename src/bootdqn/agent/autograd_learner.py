@@ -90,7 +90,7 @@ class AutogradLearner:
         learned = sum(parameter.nbytes for parameter in self.online.learned().values())
         moments_and_gradients = 3 * learned + (learned // 2 if self._working is not self.online else 0)
         batch = torch.from_numpy(np.empty((self._config.batch_size, *observation.shape), observation.dtype))
-        passes = 3 * _activation_bytes(self._working, batch)  # values, their gradients, and those of a prior
+        passes = 3 * activation_bytes(self._working, batch)  # values, their gradients, and those of a prior
         return sum(one.nbytes for one in networks) + moments_and_gradients + 2 * batch.nbytes + passes
 
     def get_state(self) -> dict[str, Array]:
@@ -144,7 +144,7 @@ def _report_gradients(gradients: dict[str, Tensor]) -> None:
     raise TrainingError("the gradients of all heads together overflow: lower --learning-rate or look at the rewards")
 
 
-def _activation_bytes(network: Ensemble, observation: Tensor) -> int:
+def activation_bytes(network: nn.Module, observation: Tensor) -> int:
     """Return the bytes that a forward pass keeps for the backward pass, by a pass on the meta device."""
     parameters = {
         name: torch.empty_like(value, device="meta", requires_grad=value.requires_grad)

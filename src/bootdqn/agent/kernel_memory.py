@@ -110,12 +110,12 @@ class Scratch(NamedTuple):
 def make_weights(shape: Shape, num_heads: int, num_values: int) -> Weights:
     """Return parameters that are all zero."""
     return Weights(
-        table=_zeros(num_heads, num_values, shape.padded1),
-        table_bias=_zeros(num_heads, shape.padded1),
-        hidden=_zeros(num_heads, shape.units1, shape.padded2),
-        hidden_bias=_zeros(num_heads, shape.padded2),
-        output=_zeros(num_heads, shape.actions, shape.padded2),
-        output_bias=_zeros(num_heads, shape.padded_actions),
+        table=aligned_zeros(num_heads, num_values, shape.padded1),
+        table_bias=aligned_zeros(num_heads, shape.padded1),
+        hidden=aligned_zeros(num_heads, shape.units1, shape.padded2),
+        hidden_bias=aligned_zeros(num_heads, shape.padded2),
+        output=aligned_zeros(num_heads, shape.actions, shape.padded2),
+        output_bias=aligned_zeros(num_heads, shape.padded_actions),
     )
 
 
@@ -146,13 +146,13 @@ def make_scratch(shape: Shape, batch_size: int) -> Scratch:
         owned=np.zeros(batch_size + 1, np.int64),
         rows=np.zeros(2 * batch_size + 1, np.int64),
         place=np.full(shape.values, -1, np.int64),
-        layer1=_zeros(2 * batch_size, shape.padded1),
-        layer2=_zeros(2 * batch_size, shape.padded2),
-        q=_zeros(2 * batch_size, shape.actions),
+        layer1=aligned_zeros(2 * batch_size, shape.padded1),
+        layer2=aligned_zeros(2 * batch_size, shape.padded2),
+        q=aligned_zeros(2 * batch_size, shape.actions),
         active=np.zeros((2 * batch_size, shape.padded1 // BLOCK), np.int64),
-        q_gradient=_zeros(batch_size, shape.actions),
-        gradient1=_zeros(batch_size, shape.padded1),
-        gradient2=_zeros(batch_size, shape.padded2),
+        q_gradient=aligned_zeros(batch_size, shape.actions),
+        gradient1=aligned_zeros(batch_size, shape.padded1),
+        gradient2=aligned_zeros(batch_size, shape.padded2),
         gradients=make_weights(shape, 1, 0),
     )
 
@@ -180,7 +180,7 @@ def padded(width: int) -> int:
     return -(-width // BLOCK) * BLOCK
 
 
-def _zeros(*shape: int) -> Array:
+def aligned_zeros(*shape: int) -> Array:
     """Return zeros that start at a line of the cache, so that no vector lies across two."""
     line, count = 64 // 4, int(np.prod(shape))
     memory = np.zeros(count + line, _FLOAT)

@@ -61,17 +61,19 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
     """
     from bootdqn.agent.autograd_learner import AutogradLearner  # both import this module
     from bootdqn.agent.compiled_learner import CompiledLearner
+    from bootdqn.agent.heads_learner import HeadsLearner
 
     if device != "cpu" and not _is_available(device):
         raise UsageError(f"--device {device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
-    compiled = device == "cpu" and config.precision == "fp32" and CompiledLearner.supports(ensemble)
-    if config.engine == "fused" and not compiled:
+    if device == "cpu" and config.precision == "fp32" and config.engine != "autograd":
+        for learner in (CompiledLearner, HeadsLearner):
+            if learner.supports(ensemble):
+                return learner(config, ensemble)
+    if config.engine == "fused":
         raise UsageError(
-            "--engine fused needs discrete observations, --ensemble independent, two --hidden-sizes, --precision fp32 "
-            "and --device cpu; use --engine auto"
+            "--engine fused needs --precision fp32, --device cpu, and heads of one hidden layer, or of two on discrete "
+            "observations with --ensemble independent; use --engine auto"
         )
-    if compiled and config.engine != "autograd":
-        return CompiledLearner(config, ensemble)
     return AutogradLearner(config, ensemble, device)
 
 

@@ -44,17 +44,17 @@ class Pixels(_Input):
 
     def __init__(self, *, channels_last: bool, scale: float) -> None:
         super().__init__()
-        self._channels_last = channels_last
-        self._scale = scale
+        self.channels_last = channels_last
+        self.scale = scale
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, ...) to (B, C, H, W)."""
-        x = x.permute(0, 3, 1, 2) if self._channels_last else x
+        x = x.permute(0, 3, 1, 2) if self.channels_last else x
         if len(x) > 1:  # batches are convolved faster in this layout, and bytes rearranged faster than floats
             x = x.contiguous(memory_format=torch.channels_last)
-        if self._scale == 1:
+        if self.scale == 1:
             return x.to(self._like.dtype)
-        return (x.to(torch.get_default_dtype()) * self._scale).to(self._like.dtype)
+        return (x.to(torch.get_default_dtype()) * self.scale).to(self._like.dtype)
 
 
 def is_image(spec: BoxSpec) -> bool:

@@ -1,4 +1,4 @@
-"""A vector of eight float32 numbers for Numba, with the operations that the compiled kernel needs.
+"""Vectors of eight and of sixteen float32 numbers for Numba, with the operations that the compiled kernels need.
 
 Numba leaves it to LLVM which loops become vector instructions, and in which order these add. Here both are written
 down, so that a sum is rounded alike on every processor, however long its vectors are.
@@ -13,35 +13,41 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-LANES = 8
-_VECTOR, _INDEX = ir.VectorType(ir.FloatType(), LANES), ir.IntType(32)
-_ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
+LANES, WIDE = 8, 16
+_INDEX = ir.IntType(32)
 
 
 class _Vector(types.Type):
-    """The type of eight float32 numbers."""
+    """The type of some float32 numbers."""
 
-    def __init__(self) -> None:
-        super().__init__(name="float32x8")
+    def __init__(self, lanes: int) -> None:
+        super().__init__(name=f"float32x{lanes}")
+        self.lanes = lanes
 
 
 @register_model(_Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, of: Any) -> None:
-        super().__init__(manager, of, _VECTOR)  # type: ignore[no-untyped-call]
+        super().__init__(manager, of, ir.VectorType(ir.FloatType(), of.lanes))  # type: ignore[no-untyped-call]
 
 
-_vector = _Vector()
+_narrow, _wide = _Vector(LANES), _Vector(WIDE)
 
 
 def _operation(result: Any, count: int, build: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function for compiled code of `count` values; `build(builder, *values)` writes its instructions."""
+    """Return a function for compiled code of `count` values.
+
+    Args:
+        result: The type that it returns; None for that of its first argument.
+        count: The number of its arguments.
+        build: `build(builder, *values)` writes its instructions.
+    """
 
     def typed(*arguments: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
             return build(builder, *values)
 
-        return result(*arguments), generate
+        return (arguments[0] if result is None else result)(*arguments), generate
 
     definitions: dict[int, Callable[..., Any]] = {
         1: lambda _, x: typed(x),
@@ -52,29 +58,46 @@ def _operation(result: Any, count: int, build: Callable[..., Any]) -> Callable[.
     return made
 
 
-def _address(builder: Any, pointer: Any, start: Any) -> Any:
-    return builder.bitcast(builder.gep(pointer, [start]), _VECTOR.as_pointer())
+def _zero(x: Any) -> Any:
+    return ir.Constant(x.type, [0.0] * x.type.count)
 
 
-def _fill(builder: Any, x: Any) -> Any:
-    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), x, _INDEX(0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES))
+def _address(builder: Any, pointer: Any, start: Any, of: Any) -> Any:
+    return builder.bitcast(builder.gep(pointer, [start]), of.as_pointer())
+
+
+def _loader(vector: Any) -> Callable[..., Any]:
+    of = ir.VectorType(ir.FloatType(), vector.lanes)
+    return _operation(
+        vector, 2, lambda builder, pointer, start: builder.load(_address(builder, pointer, start, of), align=4)
+    )
+
+
+def _filler(vector: Any) -> Callable[..., Any]:
+    of, lanes = ir.VectorType(ir.FloatType(), vector.lanes), ir.VectorType(_INDEX, vector.lanes)
+
+    def fill(builder: Any, x: Any) -> Any:
+        one = builder.insert_element(ir.Constant(of, ir.Undefined), x, _INDEX(0))
+        return builder.shuffle_vector(one, one, ir.Constant(lanes, [0] * vector.lanes))
+
+    return _operation(vector, 1, fill)
 
 
 def _call(builder: Any, function: str, *values: Any) -> Any:
     """Call LLVM's own `function` of vectors."""
-    declared, name = ir.FunctionType(_VECTOR, [_VECTOR] * len(values)), f"llvm.{function}.v{LANES}f32"
+    of = values[0].type
+    declared, name = ir.FunctionType(of, [of] * len(values)), f"llvm.{function}.v{of.count}f32"
     found = cgutils.get_or_insert_function(builder.module, declared, name)  # type: ignore[no-untyped-call]
     return builder.call(found, values)
 
 
 def _differences(builder: Any, x: Any, y: Any) -> Any:
-    bits = builder.bitcast(builder.fcmp_unordered("!=", x, y), ir.IntType(LANES))
+    bits = builder.bitcast(builder.fcmp_unordered("!=", x, y), ir.IntType(x.type.count))
     return builder.zext(bits, ir.IntType(64))
 
 
 def _total(builder: Any, x: Any) -> Any:
-    half = LANES // 2
+    half = x.type.count // 2
     while half:
         lanes = [list(range(start, start + half)) for start in (0, half)]
         halves = (builder.shuffle_vector(x, x, ir.Constant(ir.VectorType(_INDEX, half), one)) for one in lanes)
@@ -87,18 +110,18 @@ def _pointers(to: Any, of: Any) -> Callable[..., Any]:
     return _operation(pointer, 1, lambda builder, address: builder.inttoptr(address, of.as_pointer()))
 
 
-load = _operation(_vector, 2, lambda builder, pointer, start: builder.load(_address(builder, pointer, start), align=4))
-"""`load(pointer, start)`: the numbers `start` to `start + 7`."""
-filled = _operation(_vector, 1, _fill)
-"""`filled(x)`: eight times the number x."""
-fma = _operation(_vector, 3, lambda builder, *values: _call(builder, "fma", *values))
+load, load_wide = _loader(_narrow), _loader(_wide)
+"""`load(pointer, start)`: the numbers `start` to `start + 7`, or to `start + 15`."""
+filled, filled_wide = _filler(_narrow), _filler(_wide)
+"""`filled(x)`: eight times the number x, or sixteen times."""
+fma = _operation(None, 3, lambda builder, *values: _call(builder, "fma", *values))
 """`fma(a, b, c)`: a * b + c, rounded once, as IEEE 754 defines it."""
-root = _operation(_vector, 1, lambda builder, x: _call(builder, "sqrt", x))
+root = _operation(None, 1, lambda builder, x: _call(builder, "sqrt", x))
 """`root(x)`: the square roots."""
-rectified = _operation(_vector, 1, lambda builder, x: builder.select(builder.fcmp_ordered("<", x, _ZERO), _ZERO, x))
+rectified = _operation(None, 1, lambda builder, x: builder.select(builder.fcmp_ordered("<", x, _zero(x)), _zero(x), x))
 """`rectified(x)`: 0 where x is negative, and x elsewhere, NaN included."""
 where_nonzero = _operation(
-    _vector, 2, lambda builder, x, y: builder.select(builder.fcmp_unordered("!=", x, _ZERO), y, _ZERO)
+    None, 2, lambda builder, x, y: builder.select(builder.fcmp_unordered("!=", x, _zero(x)), y, _zero(x))
 )
 """`where_nonzero(x, y)`: y where x is not 0, and 0 elsewhere."""
 differences = _operation(types.uint64, 2, _differences)
@@ -116,7 +139,8 @@ integers = _pointers(types.int64, ir.IntType(64))
 @intrinsic
 def _store(_: Any, pointer: Any, start: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
-        builder.store(values[2], _address(builder, *values[:2]), align=4)
+        pointer, start, x = values
+        builder.store(x, _address(builder, pointer, start, x.type), align=4)
         return context.get_dummy_value()
 
     return types.none(pointer, start, x), generate
@@ -131,21 +155,21 @@ def _data_of(_: Any, array: Any) -> Any:
 
 
 store: Callable[..., None] = _store
-"""`store(pointer, start, x)`: write x to the numbers `start` to `start + 7`."""
+"""`store(pointer, start, x)`: write the vector x to the numbers from `start` on."""
 data_of: Callable[..., Any] = _data_of
 """`data_of(array)`: the pointer to the numbers of an array without gaps."""
 
 
 def _overload(operation: Any, instruction: str) -> None:
     """Let `operation`, as `operator.add`, of two vectors be an instruction."""
-    compute = _operation(_vector, 2, lambda builder, x, y: getattr(builder, instruction)(x, y))
+    compute = _operation(None, 2, lambda builder, x, y: getattr(builder, instruction)(x, y))
 
     @overload(operation)
     def choose(x: Any, y: Any) -> Any:
         def apply(x: Any, y: Any) -> Any:
             return compute(x, y)
 
-        return apply if isinstance(x, _Vector) and isinstance(y, _Vector) else None
+        return apply if isinstance(x, _Vector) and x == y else None
 
 
 _overload(operator.add, "fadd")

@@ -78,7 +78,7 @@ class LearnerConfig:
     double_q: bool = True
     """Let the online network choose the action that the target network values (double DQN)."""
     engine: Engine = "auto"
-    """Engine of the updates: the compiled kernel for discrete observations, PyTorch's autograd, or the fastest."""
+    """Engine of the updates: a compiled kernel (discrete observations, images), PyTorch's autograd, or the fastest."""
     precision: Precision = "fp32"
     """bf16 multiplies in bfloat16 beside float32 master weights: faster where the processor has instructions for it."""
 

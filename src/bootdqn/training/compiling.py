@@ -5,9 +5,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 from numba.core.event import Event, Listener, install_listener
 
 from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.agent.ensemble import make_ensemble
+from bootdqn.agent.heads_learner import HeadsLearner
+from bootdqn.common.specs import Batch, EnvSpec
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig, ReplaySampling
 from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.train import TrainConfig
@@ -19,9 +23,11 @@ COMPILING = "compiling the kernel, once for this machine ..."
 def compile_kernels(config: TrainConfig[Any], components: Components, info: Callable[[str], None]) -> None:
     """Compile the kernels that a run will call, unless they are in Numba's cache, and report it with `info`."""
     compiled, replay = isinstance(components.learner, CompiledLearner), config.replay.replay
-    if compiled or replay == "prioritized":
-        with install_listener("numba:compile", _FirstStart(lambda: info(COMPILING))):
+    with install_listener("numba:compile", _FirstStart(lambda: info(COMPILING))):
+        if compiled or replay == "prioritized":
             _train_a_little(compiled, replay, several_steps=config.learner.n_step > 1)
+        if isinstance(components.learner, HeadsLearner):
+            _learn_a_little(components.spec, config.network.hidden_sizes)
 
 
 class _FirstStart(Listener):
@@ -59,3 +65,14 @@ def _train_a_little(compiled: bool, replay: ReplaySampling, *, several_steps: bo
     for _ in itertools.islice(train(config, components), 8):
         pass
     components.learner.get_state()
+
+
+@cache
+def _learn_a_little(spec: EnvSpec, hidden_sizes: tuple[int, ...]) -> None:
+    """Take one update of two heads on observations of this type and shape."""
+    network = NetworkConfig(num_heads=2, ensemble="shared", hidden_sizes=hidden_sizes)
+    learner = HeadsLearner(LearnerConfig(), make_ensemble(network, spec, np.random.default_rng(0)))
+    observation, numbers = np.zeros((2, *spec.observation.shape), spec.observation.dtype), np.zeros(2, np.float32)
+    slot, mask = np.zeros(2, np.int64), np.ones((2, 2), np.bool_)
+    learner.q_values(observation)
+    learner.update(Batch(observation, slot, numbers, numbers, observation, mask, numbers, slot))
