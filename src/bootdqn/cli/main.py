@@ -78,7 +78,7 @@ COMMANDS: dict[str, Any] = {
         ),
         "minigrid": CommandSpec(
             TrainMiniGridCommand(MINIGRID),
-            "Train one agent on a MiniGrid environment: as `train gym`, with settings that learn DoorKey-5x5.",
+            "Train one agent on a MiniGrid environment: as `train gym`, with settings for rare rewards.",
             example="bootdqn train minigrid --env-id MiniGrid-DoorKey-5x5-v0 --total-steps 50000",
             synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
         ),
