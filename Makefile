@@ -9,7 +9,7 @@ comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-oldest test-newest torture check format docs notebooks bench reproduction release-check clean
+.PHONY: help install demo test test-oldest test-newest device-test torture check format docs notebooks bench reproduction release-check clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -37,6 +37,14 @@ test-newest:  ## run the tests with the newest versions of everything, in .venv-
 build/oldest.txt: pyproject.toml
 	mkdir -p build
 	$(PYTHON) tests/oldest_versions.py $(EXTRAS) > $@
+
+device-test:  ## run the learners on PyTorch/XLA's CPU device beside the CPU, in .venv-xla; PyTorch 2.9 brings CUDA, 6 GB
+	$(MAKE) install VENV=.venv-xla EXTRAS=xla CONSTRAINTS=build/xla.txt
+	PJRT_DEVICE=CPU .venv-xla/bin/python -m pytest tests/devices -rP
+
+build/xla.txt: constraints.txt
+	mkdir -p build
+	grep -v '^torch==' constraints.txt > $@
 
 torture: $(STAMP)  ## stop, kill, damage and starve runs hundreds of times; they must go on all the same (many minutes)
 	$(BIN)/python -m pytest --torture tests/torture -n 2 --timeout 3600 -rP

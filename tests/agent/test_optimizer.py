@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from bootdqn.agent.backends import adam_operator
 from bootdqn.agent.optimizer import Adam
 
 LAYOUTS = {
@@ -50,3 +51,23 @@ def test_a_skipped_step_changes_nothing_and_does_not_count():
         adam.step({"w": start}, skip=torch.zeros(()))
     assert torch.equal(parameter, peer)
     assert one.steps == other.steps == 1
+
+
+def test_the_operators_that_take_the_place_of_the_fused_adam_take_its_steps(monkeypatch):
+    start, *gradients = torch.randn(6, 3, 5, generator=torch.Generator().manual_seed(0))
+    parameter, peer = start.clone(), start.clone()
+    fused = Adam({"w": peer}, 0.01)
+    monkeypatch.setattr("bootdqn.agent.optimizer.adam_operator", lambda _: adam_operator(torch.device("xla")))
+    adam = Adam({"w": parameter}, 0.01)
+    for gradient in gradients:
+        for one in (adam, fused):
+            one.step({"w": torch.full_like(start, torch.nan)}, skip=torch.ones(()))
+            one.step({"w": gradient}, skip=torch.zeros(()))
+    assert adam.steps == fused.steps == len(gradients)
+    for found, expected in (
+        (parameter - start, peer - start),
+        (adam.first_moment["w"], fused.first_moment["w"]),
+        (adam.second_moment["w"], fused.second_moment["w"]),
+    ):
+        # about ten roundings a step, and the rounding of the parameters themselves, which are about 1
+        torch.testing.assert_close(found, expected, rtol=len(gradients) * 10 * 2**-24, atol=len(gradients) * 2**-22)

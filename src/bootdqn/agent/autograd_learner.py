@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bootdqn.agent.backends import no_gradients
 from bootdqn.agent.ensemble import HEADS, Ensemble
 from bootdqn.agent.learner import UpdateResult, check_finite
 from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
@@ -38,7 +39,7 @@ class AutogradLearner:
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E, ...)."""
-        with torch.inference_mode():
+        with no_gradients(self._device):
             return to_host(self._working(*self._staging.to_device(observation)))
 
     def update(self, batch: Batch) -> UpdateResult:

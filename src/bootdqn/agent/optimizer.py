@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from bootdqn.agent.backends import adam_operator
+
 
 class Adam:
     """Adam (Kingma and Ba 2015) with its moments by name, to be saved and restored.
@@ -17,14 +19,16 @@ class Adam:
         self._parameters = {name: value.detach() for name, value in parameters.items()}
         self.first_moment = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
         self.second_moment = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
-        self.steps = next(iter(self._parameters.values())).new_zeros(())
+        some = next(iter(self._parameters.values()))
+        self._operator = adam_operator(some.device)
+        self.steps = some.new_zeros(())
         """Steps taken so far, one for all parameters; it stops at 2^24, long after the bias corrections are 1."""
 
     def step(self, gradients: Mapping[str, Tensor], skip: Tensor) -> None:
         """Move the parameters that `gradients` names, unless `skip`, a number on the device, is 1 instead of 0."""
         parameters = [self._parameters[name] for name in gradients]
         self.steps += 1 - skip
-        torch._fused_adam_(
+        self._operator(
             _flat(parameters),
             _flat(_like(parameters, list(gradients.values()))),
             _flat([self.first_moment[name] for name in gradients]),
