@@ -63,6 +63,8 @@ by_every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def compiled(function, backend="eager"):
     """Return `function` compiled in one graph, forgetting earlier ones: PyTorch counts them as recompilations."""
     torch.compiler.reset()
+    if torch.__version__.startswith("2.6."):
+        pytest.skip("PyTorch 2.6 cannot compile isinstance(x, int | float), which array-api-compat calls")
     return torch.compile(function, fullgraph=True, backend=backend)
 
 

@@ -286,11 +286,13 @@ def test_the_extra_for_videos_has_what_gymnasium_draws_with_in_a_version_that_is
     with (ROOT / "pyproject.toml").open("rb") as file:
         video = tomllib.load(file)["project"]["optional-dependencies"]["video"]
     assert any(one.startswith("gymnasium[classic-control,toy-text]") for one in video)
-    pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    if metadata.version("gymnasium") != pinned["gymnasium"]:
+        return  # another version may draw with another package
     needed = [one for one in metadata.requires("gymnasium") if re.search("classic-control|toy-text", one)]
     drawn_with = {re.match(r"[\w-]+", one)[0] for one in needed} - {"gymnasium"}
     assert drawn_with
-    assert drawn_with <= pinned
+    assert drawn_with <= pinned.keys()
 
 
 def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):
