@@ -136,12 +136,7 @@ MINATAR = TrainConfig(
     env=MinAtarConfig(),
     actor=ATARI.actor,
     network=replace(ATARI.network, hidden_sizes=(128,)),
-    learner=replace(
-        ATARI.learner,
-        learning_rate=2.5e-4,
-        learning_starts=5_000,
-        target_every=1_000,
-    ),
+    learner=replace(ATARI.learner, learning_rate=1e-3, learning_starts=5_000, target_every=1_000),
     replay=replace(ATARI.replay, replay_capacity=100_000),
     evaluation=EvaluationConfig(eval_max_steps=50_000),
 )
