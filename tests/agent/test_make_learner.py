@@ -63,7 +63,7 @@ def test_autograd_learns_the_rest(ensemble, engine):
 
 @pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble):
-    with pytest.raises(UsageError, match=r"--engine fused needs .*heads of one hidden layer.*use --engine auto"):
+    with pytest.raises(UsageError, match=r"--engine fused needs .*two --hidden-sizes on discrete .*use --engine auto"):
         build(*ensemble, engine="fused")
 
 

@@ -71,8 +71,8 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
                 return learner(config, ensemble)
     if config.engine == "fused":
         raise UsageError(
-            "--engine fused needs --precision fp32, --device cpu, and heads of one hidden layer, or of two on discrete "
-            "observations with --ensemble independent; use --engine auto"
+            "--engine fused needs --precision fp32, --device cpu and, with --ensemble independent, two --hidden-sizes "
+            "on discrete observations and one elsewhere; use --engine auto"
         )
     return AutogradLearner(config, ensemble, device)
 

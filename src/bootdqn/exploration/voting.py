@@ -105,7 +105,7 @@ def _counted(q: AnyArray, rule: VoteRule, legal: AnyArray, xp: Any) -> AnyArray:
     beats = q[..., :, None] > q[..., None, :]  # (..., K, A, A): is the first above the second
     wins = xp.sum(xp.astype(beats, q.dtype), axis=-3)
     ahead = wins - xp.matrix_transpose(wins)  # (..., A, A): heads that value the first higher, less those the second
-    ahead, draw = (ahead, q.shape[-2]) if rule == "borda" else (xp.sign(ahead), 1)
+    ahead, draw = (ahead, q.shape[-2]) if rule == "borda" else (xp.clip(ahead, -1, 1), 1)
     points = xp.where(legal[..., None, :], ahead + draw, 0.0)  # twice the points of the first against the second
     return (xp.sum(points, axis=-1) - draw) / 2  # without the draw of each against itself
 
