@@ -1,4 +1,4 @@
-"""What takes the place of operators that a backend of PyTorch lacks: XLA has no inference tensors and no fused Adam."""
+"""Substitutes for operators that a backend of PyTorch lacks: XLA has no inference tensors and no fused Adam."""
 
 import math
 from collections.abc import Callable

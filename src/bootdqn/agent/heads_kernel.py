@@ -62,7 +62,7 @@ class Heads(NamedTuple):
 
 
 class Transitions(NamedTuple):
-    """What the losses of B transitions depend on besides the heads. B' is B, padded; the rest is as in `Batch`."""
+    """The inputs of the losses of B transitions, besides the heads. B' is B, padded; the rest is as in `Batch`."""
 
     features: Array
     """(F, 2 B'): of the observations, then of the next ones, by the online torso; in DQN without the next ones."""

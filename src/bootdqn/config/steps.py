@@ -1,4 +1,4 @@
-"""What the configurations of environments have in common in which a step is one frame."""
+"""The common part of the configurations of environments in which a step is one frame."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar

@@ -25,7 +25,6 @@ class SmallArrays:
     max = staticmethod(lambda x, axis, keepdims=False: np.maximum.reduce(x, axis, keepdims=keepdims))
     sum = staticmethod(lambda x, axis, keepdims=False: np.add.reduce(x, axis, keepdims=keepdims))
     matrix_transpose = staticmethod(lambda x: x.swapaxes(-1, -2))
-    sign = staticmethod(np.sign)
     where, inf, nan = staticmethod(np.where), np.inf, np.nan
 
     @staticmethod

@@ -23,7 +23,7 @@ ENVIRONMENT_BYTES = 30 * 2**20
 METRICS_BYTES = 50 * 2**20
 """Metrics of a long run; most need far less."""
 CUDA_BYTES = 500 * 2**20
-"""What CUDA and its libraries take of a GPU's memory, assumed."""
+"""GPU memory of CUDA and its libraries, assumed."""
 SAVED_COPIES_OF_LEARNED, SAVED_COPIES_OF_PRIOR = 3 * 4 + 1, 3 + 1
 """Two checkpoints and one being written, of all but gradients, and the weights."""
 

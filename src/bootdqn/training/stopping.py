@@ -18,8 +18,8 @@ _EpisodeT = TypeVar("_EpisodeT")
 
 def _split_at_cap(episodes: list[_EpisodeT], cap: int, counted: int) -> tuple[list[_EpisodeT], list[_EpisodeT]]:
     """Return the episodes that still count, of which `counted` did before, and those beyond the cap."""
-    room = max(0, cap - counted)
-    return episodes[:room], episodes[room:]
+    remaining = max(0, cap - counted)
+    return episodes[:remaining], episodes[remaining:]
 
 
 class DeepSeaStoppingRule:
