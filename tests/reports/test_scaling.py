@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from bootdqn.config.variants import Variant
 from bootdqn.reports.scaling import fit_exponent, fit_psi, scaling_table
@@ -70,6 +70,25 @@ def test_runs_that_reached_the_cap_are_lower_bounds():
     found = fit_exponent(sizes, counted, solved)
     assert found.low < 2 < found.high
     assert stats.linregress(np.log(sizes), np.log(counted)).slope < found.low
+
+
+def test_with_unsolved_runs_the_exponent_is_where_a_slow_search_finds_it():
+    sizes, solved = np.array([10, 10, 20, 20, 30, 30, 40, 40]), np.array([True] * 4 + [True, False, False, False])
+    episodes = np.array([90, 130, 400, 310, 800, 1000, 1000, 1000])
+
+    def profile(exponent):
+        values = np.log(episodes) - exponent * np.log(sizes)
+
+        def loss(parameters):
+            level, scatter = parameters[0], np.exp(parameters[1])
+            known = stats.norm.logpdf(values[solved], level, scatter).sum()
+            return -(known + stats.norm.logsf(values[~solved], level, scatter).sum())
+
+        return -optimize.minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).fun
+
+    found = fit_exponent(sizes, episodes, solved)
+    expected = within_drop(profile, np.arange(1.0, 4.0, 0.01))
+    assert (found.value, found.low, found.high) == pytest.approx(expected, abs=0.011)
 
 
 def test_a_law_needs_sizes():
