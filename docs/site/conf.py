@@ -38,7 +38,14 @@ include_patterns = [
 exclude_patterns = [".*", "build", "dist", "runs", "reproduction/results", "src", "tests", "benchmarks"]
 
 NAVIGATION = {
-    "Start": ["docs/README", "docs/installation", "docs/how-do-i", "docs/how-do-i-experiments", "docs/what-helps"],
+    "Start": [
+        "docs/README",
+        "docs/installation",
+        "docs/how-do-i",
+        "docs/how-do-i-experiments",
+        "docs/presets",
+        "docs/what-helps",
+    ],
     "Try": ["docs/site/minimal-bootdqn", "examples/README", "examples/**", "agents/README", "agents/**"],
     "Use": [
         "docs/formulas",

@@ -10,7 +10,6 @@ from scipy import stats
 from torch.nn.functional import one_hot
 
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import NetworkConfig
 from reference.batches import random_observations
@@ -165,9 +164,12 @@ def test_without_a_scale_values_differ_less_the_more_states_there_are_and_with_o
     assert spread(100, 1.0) == pytest.approx(spread(10_000, 1.0), rel=0.2)
 
 
-def test_a_scale_of_embeddings_needs_discrete_observations():
-    with pytest.raises(UsageError, match="--embedding-scale is about discrete observations"):
-        make_ensemble(NetworkConfig(embedding_scale=1.0), EnvSpec(BOX, 2), np.random.default_rng(0))
+def test_a_scale_of_embeddings_changes_nothing_where_observations_are_not_discrete():
+    plain, scaled = (
+        make_ensemble(NetworkConfig(embedding_scale=scale), EnvSpec(BOX, 2), np.random.default_rng(0)).state_dict()
+        for scale in (None, 2.0)
+    )
+    assert all(torch.equal(plain[name], scaled[name]) for name in plain)
 
 
 @every_kind

@@ -35,14 +35,14 @@ def build(kind, hidden_sizes, spec, *, engine, device="cpu"):
     return ensemble, make_learner(LearnerConfig(engine=engine), ensemble, device)
 
 
-@pytest.mark.parametrize("engine", ["auto", "fused"])
+@pytest.mark.parametrize("engine", ["auto", "compiled"])
 def test_the_kernel_learns_what_it_supports(engine):
     ensemble, learner = build(*SUPPORTED, engine=engine)
     assert type(learner) is CompiledLearner
     assert learner.online is ensemble
 
 
-@pytest.mark.parametrize("engine", ["auto", "fused"])
+@pytest.mark.parametrize("engine", ["auto", "compiled"])
 @pytest.mark.parametrize("ensemble", HEADS.values(), ids=HEADS)
 def test_the_kernel_of_heads_learns_what_it_supports(ensemble, engine):
     assert type(build(*ensemble, engine=engine)[1]) is HeadsLearner
@@ -63,14 +63,16 @@ def test_autograd_learns_the_rest(ensemble, engine):
 
 @pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble):
-    with pytest.raises(UsageError, match=r"--engine fused needs .*two --hidden-sizes on discrete .*use --engine auto"):
-        build(*ensemble, engine="fused")
+    with pytest.raises(
+        UsageError, match=r"--engine compiled needs .*two --hidden-sizes on discrete .*use --engine auto"
+    ):
+        build(*ensemble, engine="compiled")
 
 
 def test_the_kernel_runs_on_the_processor_only(monkeypatch):
     monkeypatch.setattr("bootdqn.agent.learner._is_available", lambda _: True)
-    with pytest.raises(UsageError, match=r"--engine fused needs .*--device cpu.*; use --engine auto"):
-        build(*SUPPORTED, engine="fused", device="cuda")
+    with pytest.raises(UsageError, match=r"--engine compiled needs .*--device cpu.*; use --engine auto"):
+        build(*SUPPORTED, engine="compiled", device="cuda")
 
 
 def test_a_device_that_is_not_there_is_named(monkeypatch):

@@ -73,7 +73,7 @@ def test_a_state_carried_over_goes_on_to_the_last_bit(spec):
 
 def test_the_compiled_kernel_has_no_bf16():
     with pytest.raises(UsageError, match="--precision fp32"):
-        make(SPECS["number"], "bf16", engine="fused")
+        make(SPECS["number"], "bf16", engine="compiled")
 
 
 def test_an_unknown_precision_is_refused():

@@ -153,7 +153,7 @@ def test_without_a_folder_one_is_picked_under_runs(tmp_path, monkeypatch, capsys
 
 
 def test_an_engine_that_does_not_fit_is_a_mistake(tmp_path, capsys):
-    arguments = [*TRAIN, "--engine", "fused", "--hidden-sizes", "8", "--run-dir", str(tmp_path / "run")]
+    arguments = [*TRAIN, "--engine", "compiled", "--hidden-sizes", "8", "--run-dir", str(tmp_path / "run")]
     assert run_command_line(arguments) == 2
     assert "with --ensemble independent, two --hidden-sizes on discrete observations" in capsys.readouterr().err
 

@@ -43,7 +43,7 @@ def test_every_setting_makes_a_variant_but_those_that_say_nothing_of_the_algorit
 
 def test_what_runs_of_one_algorithm_may_differ_in_is_written_down():
     assert sorted(NOT_PART_OF_VARIANT) == [
-        "device", "engine", "environment", "log_every", "seed", "snapshot_every", "strategy", "threads",
+        "device", "engine", "environment", "log_every", "preset", "seed", "snapshot_every", "strategy", "threads",
     ]  # fmt: skip
     assert TASK_SETTINGS["atari"] == {"game", "total_frames"}
 

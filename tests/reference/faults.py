@@ -72,7 +72,7 @@ SMALL = {
     "num_heads": 3,
     "hidden_sizes": [8, 8],
     "ensemble": "independent",
-    "engine": "fused",
+    "engine": "compiled",
     "loss": "squared",
     "batch_size": 16,
     "learning_starts": LEARNING_STARTS,
@@ -81,9 +81,9 @@ SMALL = {
     "eval_every_steps": None,
     "log_every": 10,
 }
-FUSED, AUTOGRAD = {}, {"engine": "autograd"}
+COMPILED, AUTOGRAD = {}, {"engine": "autograd"}
 SHARED = {"engine": "autograd", "env_id": WALK_IN_NUMBERS, "ensemble": "shared", "hidden_sizes": [8, 8, 8]}
-LEARNERS = {"fused": FUSED, "autograd": AUTOGRAD, "shared": SHARED}
+LEARNERS = {"compiled": COMPILED, "autograd": AUTOGRAD, "shared": SHARED}
 EVALUATED = {"eval_every_steps": 64, "eval_episodes": 3}
 
 

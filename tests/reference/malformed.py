@@ -130,7 +130,7 @@ MALFORMED = {
     # One of a few
     "train deep-sea --loss l2": "--loss must be one of squared, huber; got 'l2'",
     "train deep-sea --ensemble sharde": "--ensemble must be one of auto, independent, shared; got 'sharde'",
-    "train deep-sea --engine gpu": "--engine must be one of auto, fused, autograd; got 'gpu'",
+    "train deep-sea --engine gpu": "--engine must be one of auto, compiled, autograd; got 'gpu'",
     "train deep-sea --precision fp16": "--precision must be one of fp32, bf16; got 'fp16'",
     "train deep-sea --vote majority": (
         "--vote must be one of plurality, mean, borda, approval, copeland, gap; got 'majority'"
@@ -154,7 +154,7 @@ MALFORMED = {
     "train gym --env-id Pendulum-v1": "wrap it so that it has a few discrete actions",
     "train gym --env-id MountainCarContinuous-v0": "Q-learning needs actions 0, 1, ..., n-1",
     "train gym --env-id Blackjack-v1": "observations must be Box or Discrete",
-    "train gym --env-id CartPole-v1 --engine fused": "use --engine auto",
+    "train gym --env-id CartPole-v1 --engine compiled": "use --engine auto",
     "train gym --env-id FrozenLake-v1 --env-options is_slipery=false": "did you mean 'is_slippery'?",
     "train gym --env-id FrozenLake-v1 --env-options colour=1": "it takes ",
     "evaluate begun --vote bordo": "borda, approval, copeland, gap or None; got 'bordo'",

@@ -10,8 +10,8 @@ from bootdqn.runs import checkpoint
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.signals import RepeatedSignalError, stop_on_signal
 from reference.faults import (
+    COMPILED,
     EVALUATED,
-    FUSED,
     Walk,
     assert_good_checkpoint,
     at_step,
@@ -52,12 +52,12 @@ def test_a_second_interrupt_leaves_at_once_and_the_last_checkpoint_is_good(path,
         return outcome
 
     with disturbed(monkeypatch, step=at_step(100, ask_twice)):
-        assert train_by_command(FUSED, path) == 130
+        assert train_by_command(COMPILED, path) == 130
         assert Walk.made[0].steps == 100
     assert RunDirectory(path).read_summary() is None
     assert_good_checkpoint(path, step=96)
-    train(FUSED, path)
-    assert results(path) == unbroken(FUSED)
+    train(COMPILED, path)
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_a_second_interrupt_while_a_checkpoint_is_written_leaves_the_one_before(path, monkeypatch, unbroken):
@@ -71,10 +71,10 @@ def test_a_second_interrupt_while_a_checkpoint_is_written_leaves_the_one_before(
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "write_bytes_atomically", interrupted)
-        assert train_by_command(FUSED, path) == 130
+        assert train_by_command(COMPILED, path) == 130
     assert_good_checkpoint(path, step=48)
-    train(FUSED, path)
-    assert results(path) == unbroken(FUSED)
+    train(COMPILED, path)
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_one_signal_of_each_kind_is_one_request(path, monkeypatch):
@@ -84,14 +84,14 @@ def test_one_signal_of_each_kind_is_one_request(path, monkeypatch):
             signal.raise_signal(signal.SIGTERM)
 
     with steps_watched(monkeypatch, both):
-        assert train(FUSED, path).exit_code == 130
+        assert train(COMPILED, path).exit_code == 130
     assert_good_checkpoint(path, step=100)
 
 
 def test_a_request_from_before_the_run_counts_and_is_the_same_one(path):
     with stop_on_signal() as stop:
         signal.raise_signal(signal.SIGTERM)
-        assert train(FUSED, path).exit_code == 143
+        assert train(COMPILED, path).exit_code == 143
         assert stop.exit_code == 143
         with pytest.raises(RepeatedSignalError):
             signal.raise_signal(signal.SIGTERM)
@@ -116,24 +116,24 @@ def test_a_hangup_is_one_request_however_often_it_comes(path, monkeypatch, on_ha
             signal.raise_signal(signal.SIGHUP)
 
     with steps_watched(monkeypatch, twice):
-        assert train(FUSED, path).exit_code == 129
+        assert train(COMPILED, path).exit_code == 129
     assert_good_checkpoint(path, step=100)
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
-    train(FUSED, path)
-    assert results(path) == unbroken(FUSED)
+    train(COMPILED, path)
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_a_hangup_that_is_ignored_stays_ignored(path, monkeypatch, on_hangup, unbroken):
     on_hangup(signal.SIG_IGN)
     with stopping_at(monkeypatch, 100, number=signal.SIGHUP):
-        assert train(FUSED, path).exit_code == 0
+        assert train(COMPILED, path).exit_code == 0
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    assert results(path) == unbroken(FUSED)
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_an_interrupted_run_says_how_to_go_on(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100, number=signal.SIGINT):
-        assert train_by_command(FUSED, path) == 130
+        assert train_by_command(COMPILED, path) == 130
     assert capsys.readouterr().err == f"bootdqn resume {path} resumes it\n"
     assert run_command_line(["resume", str(path), "--quiet"]) == 0
     assert "resumes it" not in capsys.readouterr().err

@@ -10,7 +10,7 @@ from torture.legs import FreshProcess, stopping_at, train, with_segments_of
 from torture.settings import ATARI, DEEP_SEA, GYM
 
 SMALL_SEGMENTS = with_segments_of(hostile.SEGMENT_SLOTS)
-FUSED, AUTOGRAD = DEEP_SEA | {"engine": "fused"}, DEEP_SEA | {"engine": "autograd"}
+COMPILED, AUTOGRAD = DEEP_SEA | {"engine": "compiled"}, DEEP_SEA | {"engine": "autograd"}
 GRAVITAR, CART_POLE = ATARI | {"game": "Gravitar", "sticky": 0.25}, GYM | {"env_id": "CartPole-v1"}
 
 
@@ -28,14 +28,14 @@ def load_all(settings, path, count, kinds):
 
 
 def test_what_cannot_be_right_is_always_refused(tmp_path, sized):
-    told = load_all(FUSED, tmp_path, sized(36, 360), hostile.WRONG)
+    told = load_all(COMPILED, tmp_path, sized(36, 360), hostile.WRONG)
     assert [seed for seed, outcome, _ in told if outcome != "refused"] == []
 
 
 @pytest.mark.parametrize(
     ("settings", "small", "large"),
-    [(FUSED, 42, 420), (AUTOGRAD, 14, 140), (GRAVITAR, 7, 70), (CART_POLE, 14, 140)],
-    ids=["fused", "autograd", "Gravitar", "CartPole"],
+    [(COMPILED, 42, 420), (AUTOGRAD, 14, 140), (GRAVITAR, 7, 70), (CART_POLE, 14, 140)],
+    ids=["compiled", "autograd", "Gravitar", "CartPole"],
 )
 def test_what_may_be_right_is_refused_or_trained_from(tmp_path, sized, settings, small, large):
     told = load_all(settings, tmp_path, sized(small, large), hostile.DOUBTFUL)
@@ -47,5 +47,5 @@ def test_what_may_be_right_is_refused_or_trained_from(tmp_path, sized, settings,
 
 
 def test_what_is_signed_as_it_was_is_trained_from(tmp_path):
-    ((_, outcome, why),) = load_all(FUSED, tmp_path, 1, (hostile.unharmed,))
+    ((_, outcome, why),) = load_all(COMPILED, tmp_path, 1, (hostile.unharmed,))
     assert (outcome, why) == ("accepted", "")

@@ -35,7 +35,7 @@ def stop_and_go_on(settings, path, *steps):
     return results(path)
 
 
-@pytest.mark.parametrize("engine", ["fused", "autograd"])
+@pytest.mark.parametrize("engine", ["compiled", "autograd"])
 def test_a_run_stopped_at_any_step_comes_out_as_one_never_stopped(tmp_path, sized, engine):
     settings, rng = DEEP_SEA | {"engine": engine}, random.Random(engine)
     expected = train_unbroken(settings, tmp_path / "unbroken", SMALL_SEGMENTS)
@@ -51,12 +51,12 @@ def test_a_run_stopped_at_any_step_comes_out_as_one_never_stopped(tmp_path, size
 @pytest.mark.parametrize(
     "changes",
     [
-        {"engine": "fused", "snapshot_every": 64},
+        {"engine": "compiled", "snapshot_every": 64},
         {"engine": "autograd", "num_envs": 3, "snapshot_every": "log"},
-        {"engine": "fused", "snapshot_every": 64} | BEYOND_THE_PAPER,
+        {"engine": "compiled", "snapshot_every": 64} | BEYOND_THE_PAPER,
         {"engine": "autograd", "num_envs": 2, "snapshot_every": 64} | BEYOND_THE_PAPER,
     ],
-    ids=["fused", "autograd", "fused-beyond", "autograd-beyond"],
+    ids=["compiled", "autograd", "compiled-beyond", "autograd-beyond"],
 )
 def test_a_run_stopped_again_and_again_comes_out_as_one_never_stopped(tmp_path, sized, changes):
     settings, rng, num_envs = DEEP_SEA | changes, random.Random(str(changes)), changes.get("num_envs", 1)

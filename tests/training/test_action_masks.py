@@ -125,7 +125,7 @@ def test_a_masked_action_is_never_bootstrapped_from(learner, double_q):
 
 def test_both_learners_learn_the_same_from_masked_transitions():
     errors = {}
-    for engine in ("fused", "autograd"):
+    for engine in ("compiled", "autograd"):
         settings = config(engine=engine)
         components = make_components(settings)
         steps = train(settings, components)
@@ -133,7 +133,7 @@ def test_both_learners_learn_the_same_from_masked_transitions():
             result = next(steps)
         errors[engine] = result.updates[-1].td_error
         assert components.replay.num_masked_actions == ACTIONS
-    assert errors["fused"] == pytest.approx(errors["autograd"], rel=1e-3)
+    assert errors["compiled"] == pytest.approx(errors["autograd"], rel=1e-3)
 
 
 @pytest.mark.parametrize("n_step", [1, 3])
@@ -158,7 +158,7 @@ def test_the_replay_gives_the_legal_actions_of_the_state_that_is_bootstrapped_fr
     assert ended.any()
 
 
-@pytest.mark.parametrize("engine", ["fused", "autograd"])
+@pytest.mark.parametrize("engine", ["compiled", "autograd"])
 def test_a_run_with_masks_resumes_exactly(engine, tmp_path, monkeypatch):
     settings = config(engine=engine, num_envs=2, eval_every_steps=100, eval_episodes=2)
     run(settings, tmp_path / "unbroken")

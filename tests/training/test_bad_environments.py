@@ -11,7 +11,7 @@ from bootdqn.runs.directory import RunDirectory
 from reference.faults import (
     AUTOGRAD,
     CHECKPOINT_EVERY,
-    FUSED,
+    COMPILED,
     LEARNERS,
     LEARNING_STARTS,
     SHARED,
@@ -31,7 +31,7 @@ from reference.faults import (
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.fixture(params=["fused", "autograd"])
+@pytest.fixture(params=["compiled", "autograd"])
 def learner(request):
     return LEARNERS[request.param]
 
@@ -43,7 +43,7 @@ def learner(request):
 def test_a_reward_that_cannot_be_stored_stops_the_run_at_once(path, monkeypatch, reward):
     with disturbed(monkeypatch, step=at_step(100, with_reward(reward))):
         with pytest.raises(TrainingError, match="environment 0 gave the reward") as caught:
-            train(FUSED, path)
+            train(COMPILED, path)
         assert str(float(reward)) in str(caught.value)
         assert Walk.made[0].steps == 100
     assert_failed(path, caught.value, step=99)
@@ -59,12 +59,12 @@ def test_an_error_that_cannot_be_written_down_as_it_is_does_not_keep_the_run_fro
         raise ValueError(message)
 
     with disturbed(monkeypatch, step=at_step(100, raises)), pytest.raises(TrainingError, match="raised ValueError"):
-        train(FUSED, path)
+        train(COMPILED, path)
     summary = RunDirectory(path).read_summary()
     assert summary["status"] == "failed"
     assert "environment 0 raised ValueError" in summary["error"]
-    train(FUSED, path)
-    assert results(path) == unbroken(FUSED)
+    train(COMPILED, path)
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_the_largest_reward_that_can_be_stored_is_taken(path, monkeypatch):
@@ -101,13 +101,13 @@ def test_an_observation_that_is_not_finite_stops_the_run_when_it_begins_an_episo
     ("settings", "outcome_of", "complaint"),
     [
         (AUTOGRAD, with_reward(float("nan")), "reward nan"),
-        (FUSED, with_observation(10), r"observation 10, not one of 0\.\.9"),
-        (FUSED, with_observation(-1), r"observation -1, not one of 0\.\.9"),
-        (FUSED, with_observation(float("nan")), r"observation nan, not one of 0\.\.9"),
-        (FUSED, with_observation(None), "TypeError"),
-        (FUSED, with_reward(None), "TypeError"),
-        (FUSED, with_reward("much"), "ValueError"),
-        (FUSED, lambda *outcome: outcome[:4], "ValueError"),
+        (COMPILED, with_observation(10), r"observation 10, not one of 0\.\.9"),
+        (COMPILED, with_observation(-1), r"observation -1, not one of 0\.\.9"),
+        (COMPILED, with_observation(float("nan")), r"observation nan, not one of 0\.\.9"),
+        (COMPILED, with_observation(None), "TypeError"),
+        (COMPILED, with_reward(None), "TypeError"),
+        (COMPILED, with_reward("much"), "ValueError"),
+        (COMPILED, lambda *outcome: outcome[:4], "ValueError"),
         (SHARED, with_observation([0.5, float("nan"), 0.5]), "not finite at"),
         (SHARED, with_observation(np.zeros(1, np.float32)), r"of shape \(1,\), not \(3,\)"),
         (SHARED, with_observation(np.zeros((3, 1), np.float32)), r"of shape \(3, 1\), not \(3,\)"),
@@ -175,28 +175,28 @@ def test_an_environment_that_cannot_begin_an_episode_ends_the_run_and_mended_it_
         disturbed(monkeypatch, reset=jammed),
         pytest.raises(TrainingError, match=r"environment 0 raised OutOfOrderError .*the door is jammed") as caught,
     ):
-        train(FUSED, path)
+        train(COMPILED, path)
     steps = RunDirectory(path).read_summary()["steps"]
     assert_failed(path, caught.value, step=steps)
     assert_good_checkpoint(path, step=steps // CHECKPOINT_EVERY * CHECKPOINT_EVERY)
-    train(FUSED, path)
-    assert results(path) == unbroken(FUSED)
+    train(COMPILED, path)
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_an_environment_that_never_begins_leaves_a_folder_that_a_mended_one_can_use(path, monkeypatch, unbroken):
     jammed = raising(OutOfOrderError("the door is jammed"))
     complaint = "environment 0 raised OutOfOrderError after step 0: the door is jammed"
     with disturbed(monkeypatch, reset=jammed), pytest.raises(TrainingError, match=complaint):
-        train(FUSED, path)
+        train(COMPILED, path)
     assert not (path / "lock.json").exists()
-    train(FUSED, path)
-    assert results(path) == unbroken(FUSED)
+    train(COMPILED, path)
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_an_environment_that_runs_out_of_memory_ends_the_run_and_is_not_blamed(path, monkeypatch, capsys):
     none_left = raising(MemoryError("none left"))
     with disturbed(monkeypatch, step=at_step(100, none_left)):
-        assert train_by_command(FUSED, path) == 2
+        assert train_by_command(COMPILED, path) == 2
     assert capsys.readouterr().err.startswith("bootdqn: not enough memory (none left); lower --replay-capacity")
     summary = RunDirectory(path).read_summary()
     assert (summary["status"], summary["error"]) == ("failed", "not enough memory: none left (step 99)")
@@ -207,10 +207,10 @@ def test_an_environment_that_runs_out_of_memory_ends_the_run_and_is_not_blamed(p
 @pytest.mark.parametrize("outcome_of", [with_reward(float("nan")), raising(OutOfOrderError("the motor is hot"))])
 def test_the_command_line_tells_it_in_a_line_and_goes_on_afterwards(path, monkeypatch, capsys, unbroken, outcome_of):
     with disturbed(monkeypatch, step=at_step(100, outcome_of)):
-        assert train_by_command(FUSED, path) == 1
+        assert train_by_command(COMPILED, path) == 1
     told = capsys.readouterr().err
     assert told.startswith("bootdqn: environment 0 ")
     assert len(told.splitlines()) == 1
     assert run_command_line(["resume", str(path)]) == 0
     assert "Resuming from step 96" in capsys.readouterr().err
-    assert results(path) == unbroken(FUSED)
+    assert results(path) == unbroken(COMPILED)

@@ -13,7 +13,7 @@ from bootdqn.runs.directory import RunDirectory
 from bootdqn.training import trainer
 from reference.batches import random_batch
 from reference.comparison import KINDS, copy_of_state
-from reference.faults import FUSED, LEARNERS, assert_failed, assert_good_checkpoint, results, train, train_by_command
+from reference.faults import COMPILED, LEARNERS, assert_failed, assert_good_checkpoint, results, train, train_by_command
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -132,7 +132,7 @@ def test_a_head_that_is_not_finite_ends_the_run_within_one_update(path, monkeypa
 
 def test_the_command_line_names_the_head_and_the_remedy(path, monkeypatch, capsys):
     with spoiled_at(monkeypatch, 97, spoil_loss, head=2):
-        assert train_by_command(FUSED, path) == 1
+        assert train_by_command(COMPILED, path) == 1
     told = capsys.readouterr().err
     assert told.startswith(
         "bootdqn: the loss of head 2 is nan: lower --learning-rate or look at the rewards (step 97);"

@@ -5,7 +5,7 @@ import pytest
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.runs.directory import RunDirectory
-from reference.faults import FUSED, results, stopping_at, train, train_by_command
+from reference.faults import COMPILED, results, stopping_at, train, train_by_command
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -39,7 +39,7 @@ def damage(path, damage_of, count):
 @pytest.mark.parametrize("damage_of", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(path, monkeypatch, capsys, unbroken, damage_of):
     with stopping_at(monkeypatch, 100):
-        assert train_by_command(FUSED, path) == 143
+        assert train_by_command(COMPILED, path) == 143
     (name,) = damage(path, damage_of, count=1)
     capsys.readouterr()
     assert run_command_line(["resume", str(path)]) == 0
@@ -47,33 +47,33 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(path, monkeypa
     assert f"CHECKPOINT {name} is damaged (" in told
     assert "; resuming from step-000000000096" in told
     assert "Traceback" not in told
-    assert results(path) == unbroken(FUSED)
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_a_run_without_a_usable_checkpoint_says_what_to_do_and_begins_again_when_told(
     path, monkeypatch, capsys, unbroken
 ):
     with stopping_at(monkeypatch, 100):
-        assert train_by_command(FUSED, path) == 143
+        assert train_by_command(COMPILED, path) == 143
     names = damage(path, DAMAGES["a bit of the networks"], count=2)
     capsys.readouterr()
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     for _ in range(2):
-        assert train_by_command(FUSED, path) == 2
+        assert train_by_command(COMPILED, path) == 2
         told = capsys.readouterr().err
         assert all(f"{name} is damaged" in told for name in names)
         assert "--restart starts the run again" in told
         assert len(told.splitlines()) == 1
         assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
     with pytest.raises(DamagedFileError):
-        train(FUSED, path)
-    assert train_by_command(FUSED, path, "--restart") == 0
-    assert results(path) == unbroken(FUSED)
+        train(COMPILED, path)
+    assert train_by_command(COMPILED, path, "--restart") == 0
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100):
-        train(FUSED, path)
+        train(COMPILED, path)
     RunDirectory(path).metrics.write_text("")
     assert run_command_line(["resume", str(path), "--quiet"]) == 2
     told = capsys.readouterr().err
@@ -82,10 +82,10 @@ def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monke
 
 @pytest.mark.parametrize("content", ["", '{"status": "fini', "[]"])
 def test_a_damaged_summary_is_no_dead_end(path, capsys, content):
-    train(FUSED, path)
+    train(COMPILED, path)
     found = results(path)
     RunDirectory(path).summary.write_text(content)
-    for attempt in (lambda *more: train_by_command(FUSED, path, *more),
+    for attempt in (lambda *more: train_by_command(COMPILED, path, *more),
                     lambda *more: run_command_line(["resume", str(path), "--quiet", *more])):  # fmt: skip
         RunDirectory(path).summary.write_text(content)
         assert attempt() == 2
@@ -97,7 +97,7 @@ def test_a_damaged_summary_is_no_dead_end(path, capsys, content):
 
 
 def test_beginning_again_does_not_take_the_folder_of_another_run(path, capsys):
-    train(FUSED, path)
+    train(COMPILED, path)
     found = results(path)
     assert train_by_command({"seed": 4}, path, "--restart") == 2
     assert "holds another configuration (seed: 3 there, 4 here)" in capsys.readouterr().err
@@ -121,6 +121,6 @@ def test_a_finished_run_is_begun_again_when_told_and_comes_out_the_same(path, ca
 def test_a_checkpoint_of_another_format_names_the_version_to_go_on_with(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100), monkeypatch.context() as patch:
         patch.setattr("bootdqn.runs.checkpoint.FORMAT_VERSION", 1)
-        assert train_by_command(FUSED, path) == 143
+        assert train_by_command(COMPILED, path) == 143
     assert run_command_line(["resume", str(path)]) == 2
     assert "of format 1, and this version reads 3: resume with the version that made it" in capsys.readouterr().err

@@ -18,8 +18,8 @@ from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.run import default_run_dir, run
 from reference.faults import (
     AUTOGRAD,
+    COMPILED,
     EVALUATED,
-    FUSED,
     STEPS,
     assert_good_checkpoint,
     results,
@@ -42,7 +42,9 @@ def held(path):
     return {file: file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
-@pytest.mark.parametrize("settings", [FUSED, AUTOGRAD, FUSED | EVALUATED], ids=["fused", "autograd", "evaluated"])
+@pytest.mark.parametrize(
+    "settings", [COMPILED, AUTOGRAD, COMPILED | EVALUATED], ids=["compiled", "autograd", "evaluated"]
+)
 def test_a_finished_run_taken_further_is_the_longer_run(path, capsys, unbroken, settings):
     assert train_by_command(settings | LESS, path, "--keep-checkpoint") == 0
     assert_good_checkpoint(path, LESS["total_steps"])
@@ -75,9 +77,9 @@ def test_a_run_may_be_taken_further_again_and_again(tmp_path):
 
 def test_a_stopped_run_goes_on_with_a_larger_budget(path, monkeypatch, unbroken):
     with stopping_at(monkeypatch, 60):
-        assert train_by_command(FUSED | LESS, path) == 143
-    assert train_by_command(FUSED, path) == 0
-    assert results(path) == unbroken(FUSED)
+        assert train_by_command(COMPILED | LESS, path) == 143
+    assert train_by_command(COMPILED, path) == 0
+    assert results(path) == unbroken(COMPILED)
 
 
 def test_from_python_a_kept_checkpoint_takes_a_run_further(tmp_path):
@@ -124,7 +126,7 @@ def test_a_smaller_budget_than_was_used_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize("stopped", ["asked to stop", "killed"])
 def test_a_stopped_run_may_have_a_smaller_budget_that_is_not_used_yet(path, monkeypatch, unbroken, stopped):
     with stopping_at(monkeypatch, 60):
-        train_by_command(FUSED, path)
+        train_by_command(COMPILED, path)
     if stopped == "killed":
         RunDirectory(path).summary.unlink()
     before = held(path)
@@ -231,7 +233,7 @@ def test_a_solved_run_with_a_larger_cap_keeps_the_checkpoint_it_was_asked_to_kee
 
 def test_a_stopped_run_remembers_that_it_keeps_its_checkpoint(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 60):
-        assert train_by_command(FUSED, path, "--keep-checkpoint") == 143
+        assert train_by_command(COMPILED, path, "--keep-checkpoint") == 143
     assert f"bootdqn resume {path} resumes it" in capsys.readouterr().err
     assert run_command_line(["resume", str(path), "--quiet"]) == 0
     assert_good_checkpoint(path, STEPS)
@@ -242,19 +244,19 @@ def test_a_stopped_run_remembers_that_it_keeps_its_checkpoint(path, monkeypatch,
 )
 def test_whether_it_is_kept_can_be_changed_until_the_end(path, monkeypatch, first, then):
     with stopping_at(monkeypatch, 60, 120):
-        assert train_by_command(FUSED, path, first) == 143
+        assert train_by_command(COMPILED, path, first) == 143
         assert run_command_line(["resume", str(path), "--quiet", then]) == 143
     assert run_command_line(["resume", str(path), "--quiet"]) == 0
     assert RunDirectory(path).checkpoints.exists() == (then == "--keep-checkpoint")
 
 
 def test_the_checkpoint_of_a_finished_run_is_removed_when_that_is_asked_for(path, unbroken):
-    assert train_by_command(FUSED, path, "--keep-checkpoint") == 0
+    assert train_by_command(COMPILED, path, "--keep-checkpoint") == 0
     for more in ([], ["--no-keep-checkpoint"]):
         assert RunDirectory(path).checkpoints.exists()
         assert run_command_line(["resume", str(path), *more]) == 0
     assert not RunDirectory(path).checkpoints.exists()
-    assert results(path) == unbroken(FUSED)
+    assert results(path) == unbroken(COMPILED)
     assert not Provenance.read(RunDirectory(path)).keeps_checkpoint
 
 

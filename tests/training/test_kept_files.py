@@ -14,8 +14,8 @@ from bootdqn.training.metrics import timing_until
 from bootdqn.training.run import run
 from reference.faults import (
     CHECKPOINT_EVERY,
+    COMPILED,
     EVALUATED,
-    FUSED,
     LEARNERS,
     LEARNING_STARTS,
     SMALL,
@@ -56,7 +56,7 @@ def test_records_of_a_run_stopped_and_killed_several_times_are_those_of_one_neve
 
 
 def test_timing_tells_what_checkpoints_cost(path):
-    train(FUSED, path)
+    train(COMPILED, path)
     timing = [json.loads(line) for line in RunDirectory(path).timing.read_text().splitlines()]
     saved = [record for record in timing if "checkpoint_seconds" in record]
     assert [record["step"] for record in saved] == [0, 48, 96, 144, 192]
@@ -77,9 +77,9 @@ def test_checkpoints_are_made_at_the_chosen_steps(path, num_envs, steps):
 
 def test_the_checkpoint_of_a_stopped_run_is_timed_and_stays_so(path, monkeypatch):
     with stopping_at(monkeypatch, 70):
-        train(FUSED, path)
+        train(COMPILED, path)
     assert saved_steps(path) == [0, 48, 70]
-    train(FUSED, path)
+    train(COMPILED, path)
     assert saved_steps(path) == [0, 48, 70, 96, 144, 192]
 
 
@@ -89,10 +89,10 @@ def test_timing_beyond_the_checkpoint_of_a_killed_run_is_forgotten(path, monkeyp
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), steps_watched(monkeypatch, kill):
-        train(FUSED, path)
+        train(COMPILED, path)
     with RunDirectory(path).timing.open("w") as file:
         file.write('{"seconds": 1.5, "step": 48}\n{"seconds": 2.5, "step": 49}\n\0\0\0')
-    train(FUSED, path)
+    train(COMPILED, path)
     timing = [json.loads(line) for line in RunDirectory(path).timing.read_text().splitlines()]
     assert timing[0] == {"seconds": 1.5, "step": 48}
     assert [record["step"] for record in timing] == [48, 96, 144, 192, 200]

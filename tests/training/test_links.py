@@ -7,7 +7,7 @@ import pytest
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.runs.directory import RunDirectory
-from reference.faults import FUSED, results, stopping_at, train, train_by_command
+from reference.faults import COMPILED, results, stopping_at, train, train_by_command
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = {"snapshot_every": 50}
@@ -122,6 +122,6 @@ def test_the_run_directory_itself_may_be_a_link(copy, tmp_path, unbroken):
 def test_a_link_that_leads_nowhere_does_not_pass_for_nothing(path, elsewhere, capsys, name):
     path.mkdir()
     getattr(RunDirectory(path), name).symlink_to(elsewhere / "not-there")
-    assert train_by_command(FUSED, path) == 2
+    assert train_by_command(COMPILED, path) == 2
     assert f"{getattr(RunDirectory(path), name)} is a symbolic link" in capsys.readouterr().err
     assert not (elsewhere / "not-there").exists()

@@ -17,7 +17,7 @@ from bootdqn.sweeps.sweep_file import deep_sea_race
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.loggers import WandbLogger, scalars
 from bootdqn.training.run import run
-from reference.faults import FUSED, steps_watched, train
+from reference.faults import COMPILED, steps_watched, train
 
 SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "stop_when_solved": False, "log_every": 20}
 
@@ -51,8 +51,8 @@ def test_tensorboard_shows_every_step_of_a_killed_run_once(tmp_path, monkeypatch
 
     path = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt), steps_watched(monkeypatch, kill):
-        train(FUSED, path, tensorboard=True)
-    train(FUSED, path, tensorboard=True)
+        train(COMPILED, path, tensorboard=True)
+    train(COMPILED, path, tensorboard=True)
     events = EventAccumulator(str(path / "tensorboard"))
     events.Reload()
     told = [(event.step, event.value) for event in events.Scalars("update/loss")]

@@ -228,7 +228,7 @@ def trace(settings, count):
     ]
 
 
-@pytest.mark.parametrize("engine", ["fused", "autograd"])
+@pytest.mark.parametrize("engine", ["compiled", "autograd"])
 def test_the_same_configuration_gives_the_same_numbers(engine):
     assert trace(config(engine=engine), 120) == trace(config(engine=engine), 120)
 

@@ -10,8 +10,8 @@ from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked
 from reference.faults import (
     AUTOGRAD,
+    COMPILED,
     EVALUATED,
-    FUSED,
     STEPS,
     Walk,
     assert_good_checkpoint,
@@ -42,7 +42,7 @@ def test_a_stopped_run_is_resumed_by_its_folder_alone(path, monkeypatch, capsys,
 
 
 def test_resuming_a_finished_run_changes_nothing(path, capsys):
-    train(FUSED, path)
+    train(COMPILED, path)
     before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in path.iterdir()}
     assert run_command_line(["resume", str(path)]) == 0
     assert "already finished" in capsys.readouterr().out
@@ -63,7 +63,7 @@ def test_a_folder_that_is_no_run_cannot_be_resumed_and_is_left_alone(tmp_path, c
 
 def test_a_run_that_another_process_trains_cannot_be_resumed(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100):
-        train(FUSED, path)
+        train(COMPILED, path)
     with locked(path / "lock.json"):
         assert run_command_line(["resume", str(path), "--quiet"]) == 2
     assert "in use by process" in capsys.readouterr().err
@@ -92,7 +92,7 @@ class Takeover:
 
 @pytest.mark.parametrize(
     ("settings", "step"),
-    [(FUSED, 70), ({"snapshot_every": 70}, 70), (FUSED, STEPS)],
+    [(COMPILED, 70), ({"snapshot_every": 70}, 70), (COMPILED, STEPS)],
     ids=["a checkpoint", "a snapshot", "the end"],
 )
 def test_a_run_that_another_process_took_over_writes_nothing_more(path, monkeypatch, settings, step):
@@ -129,13 +129,13 @@ def test_a_run_taken_over_whose_environment_raises_writes_no_summary(path, monke
         disturbed(monkeypatch, step=at_step(71, fail)),
         pytest.raises(TrainingError, match="taken over by process 7"),
     ):
-        train(FUSED, path)
+        train(COMPILED, path)
     assert take_over.files() == take_over.found
 
 
 def test_a_run_whose_episode_cannot_be_repeated_goes_on_and_says_that_it_is_not_exact(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100):
-        train(FUSED, path)
+        train(COMPILED, path)
     with disturbed(monkeypatch, step=lambda _, observation, reward, *rest: (observation, reward + 0.5, *rest)):
         assert run_command_line(["resume", str(path), "--quiet"]) == 0
     assert "environment 0: the episode came out differently" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from bootdqn.common.files import PROVENANCE, read_json_object
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance, arithmetic, gpu, provenance
 from bootdqn.training.callbacks import RunCallbacks
-from reference.faults import AUTOGRAD, FUSED, steps_watched, stopping_at, train
+from reference.faults import AUTOGRAD, COMPILED, steps_watched, stopping_at, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -25,7 +25,7 @@ def killed(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), steps_watched(monkeypatch, kill):
-        train(FUSED, tmp_path / "run")
+        train(COMPILED, tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -45,21 +45,21 @@ def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr("bootdqn.agent.compiled_learner.CompiledLearner.set_state", refuse)
         with pytest.raises(type(error)):
-            train(FUSED, killed)
+            train(COMPILED, killed)
         error = ValueError("of another size")
         with pytest.raises(DamagedFileError, match="not one of this run: ValueError: of another size"):
-            train(FUSED, killed)
-    assert train(FUSED, killed).exit_code == 0
+            train(COMPILED, killed)
+    assert train(COMPILED, killed).exit_code == 0
 
 
 @pytest.mark.parametrize(
     ("began_with", "settings", "exact"),
     [
-        ({}, FUSED, True),
-        ({"blas": ["Pentium"]}, FUSED, True),  # which multiplies without it
+        ({}, COMPILED, True),
+        ({"blas": ["Pentium"]}, COMPILED, True),  # which multiplies without it
         ({"blas": ["Pentium"]}, AUTOGRAD, False),
-        ({"numpy": ["ENIAC"]}, FUSED, False),
-        ({"pytorch": "AVX9", "MKL_CBWR": "SSE2"}, FUSED, True),  # which does not learn with PyTorch
+        ({"numpy": ["ENIAC"]}, COMPILED, False),
+        ({"pytorch": "AVX9", "MKL_CBWR": "SSE2"}, COMPILED, True),  # which does not learn with PyTorch
         ({"pytorch": "AVX9"}, AUTOGRAD, False),
         ({"MKL_CBWR": "SSE2"}, AUTOGRAD, False),
     ],
@@ -90,7 +90,7 @@ def test_a_run_that_goes_on_with_another_version_of_a_package_says_so_and_is_no_
     now = began["packages"][package]
     began["packages"][package] = "0.1\x1b[2J"
     file.write_text(json.dumps(began))
-    assert train(FUSED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
+    assert train(COMPILED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == [
         f"this run was started with {package} 0.1\\x1b[2J and is resumed with {package} {now}, so it is no longer exact"
     ]
@@ -103,7 +103,7 @@ def test_packages_that_no_number_depends_on_may_change(killed):
     began = read_json_object(file, PROVENANCE)
     began["packages"] |= {"scipy": "0.1", "lz4": None}
     file.write_text(json.dumps(began))
-    assert train(FUSED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
+    assert train(COMPILED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == []
 
 
@@ -159,7 +159,7 @@ def test_a_library_that_another_package_has_loaded_does_not_count(monkeypatch):
 def test_a_run_that_began_nobody_knows_where_is_taken_for_exact(killed, machine):
     file, warned = RunDirectory(killed).provenance, []
     file.write_text(json.dumps(read_json_object(file, PROVENANCE) | {"machine": machine}))
-    assert train(FUSED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
+    assert train(COMPILED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
     assert warned == []
     assert read_json_object(file, PROVENANCE)["exact"] is True
 
@@ -167,14 +167,14 @@ def test_a_run_that_began_nobody_knows_where_is_taken_for_exact(killed, machine)
 def test_a_run_goes_on_without_the_file_about_its_beginning(killed):
     file = RunDirectory(killed).provenance
     file.unlink()
-    assert train(FUSED, killed).exit_code == 0
+    assert train(COMPILED, killed).exit_code == 0
     assert list(read_json_object(file, PROVENANCE)) == ["id", "keep_checkpoint", "exact", "resumed"]
 
 
 def test_a_run_has_its_id_for_life_however_its_directory_is_renamed(killed):
     identity = Provenance.read(RunDirectory(killed)).identity
     renamed = killed.rename(killed.with_name("renamed"))
-    assert train(FUSED, renamed).exit_code == 0
+    assert train(COMPILED, renamed).exit_code == 0
     assert Provenance.read(RunDirectory(renamed)).identity == identity
 
 

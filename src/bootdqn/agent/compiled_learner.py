@@ -1,6 +1,6 @@
 """The learner that runs the compiled kernel: independent networks of two hidden layers on discrete observations.
 
-`--engine fused` selects it.
+`--engine compiled` selects it.
 """
 
 import numpy as np

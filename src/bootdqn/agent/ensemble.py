@@ -65,8 +65,7 @@ def make_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Generator
     """Return an ensemble for `spec`, with its prior if it has one, every parameter sampled from `rng`.
 
     Raises:
-        UsageError: The observations are images and the configuration asks for independent networks, or they are not
-            discrete and it has an `embedding_scale`.
+        UsageError: The observations are images and the configuration asks for independent networks.
     """
     ensemble = _sample_ensemble(config, spec, rng)
     if config.prior_scale:
@@ -79,8 +78,6 @@ def _sample_ensemble(config: NetworkConfig, spec: EnvSpec, rng: np.random.Genera
     image = isinstance(observation, BoxSpec) and is_image(observation)
     if image and config.ensemble == "independent":
         raise UsageError("images need --ensemble shared (or auto): one convolutional torso for all heads")
-    if config.embedding_scale is not None and not isinstance(observation, DiscreteSpec):
-        raise UsageError("--embedding-scale is about discrete observations; these are boxes of numbers, leave it out")
     shared = config.ensemble == "shared" or image
     torso, features, fan_out = _torso(observation, config.hidden_sizes[:-1] if shared else ())
     widths = config.hidden_sizes[-1:] if shared else config.hidden_sizes

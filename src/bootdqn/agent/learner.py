@@ -69,9 +69,9 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
         for learner in (CompiledLearner, HeadsLearner):
             if learner.supports(ensemble):
                 return learner(config, ensemble)
-    if config.engine == "fused":
+    if config.engine == "compiled":
         raise UsageError(
-            "--engine fused needs --precision fp32, --device cpu and, with --ensemble independent, two --hidden-sizes "
+            "--engine compiled needs --precision fp32, --device cpu and, with --ensemble independent, two --hidden-sizes "
             "on discrete observations and one elsewhere; use --engine auto"
         )
     return AutogradLearner(config, ensemble, device)

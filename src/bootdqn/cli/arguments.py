@@ -176,14 +176,18 @@ class CommandParser:
                 self._raise_missing(argument, self._example)
         return given
 
-    def build(self, given: dict[str, Any]) -> Any:
+    def build(self, given: dict[str, Any], defaults: Any = None) -> Any:
         """Return the command with the `given` values, and the default of every other field.
+
+        Args:
+            given: Values by field.
+            defaults: A command with other defaults than those that the help shows (None: those).
 
         Raises:
             UsageError: A value is out of range, or the values do not go together.
         """
         try:
-            command = _build(self._command, given)
+            command = _build(self._command if defaults is None else defaults, given)
         except ValueError as error:
             raise UsageError(str(error)) from None
         if self._required and self._required not in given:

@@ -221,7 +221,9 @@ def _parse_flags(spec: CommandSpec, program: str, words: list[str]) -> Command |
     strategies = _import_user_code(given)
     if strategies and isinstance(spec.command, TrainCommand):
         given.setdefault("strategy", registered_name(strategies[-1]))
-    command: Command = parser.build(given)
+    preset = given.get("preset")
+    source = spec.command.with_preset(preset) if isinstance(spec.command, TrainCommand) and preset else spec.command
+    command: Command = parser.build(given, source)
     return command
 
 

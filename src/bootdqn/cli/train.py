@@ -9,7 +9,8 @@ from typing import Annotated, Any, Generic
 from bootdqn.cli.arguments import UserCode
 from bootdqn.common.fields import Flag, PositiveInt, check_fields
 from bootdqn.config.envs import MINIGRID_PREFIXES, GymConfig
-from bootdqn.config.train import EnvT, LoggerConfig, SavingConfig, TrainConfig
+from bootdqn.config.presets import Preset
+from bootdqn.config.train import EnvT, LoggerConfig, SavingConfig, TrainConfig, with_preset
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,10 @@ class TrainCommand(Generic[EnvT]):
     run_dir: Path | None = None
     """Run directory (None: one under runs/ named after the configuration)."""
     options: TrainingOptions = field(default_factory=TrainingOptions)
+
+    def with_preset(self, preset: Preset) -> "TrainCommand[EnvT]":
+        """Return the command with the settings of a preset."""
+        return replace(self, config=with_preset(self.config, preset))
 
     def execute(self) -> int:
         """Train; exit code 0 if the run finished."""

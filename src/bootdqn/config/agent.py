@@ -8,7 +8,7 @@ from bootdqn.exploration.registry import format_strategy, parse_strategy_from
 from bootdqn.exploration.strategies import Temperature
 
 LossKind = Literal["squared", "huber"]
-Engine = Literal["auto", "fused", "autograd"]
+Engine = Literal["auto", "compiled", "autograd"]
 Precision = Literal["fp32", "bf16"]
 ReplaySampling = Literal["uniform", "prioritized"]
 
@@ -100,10 +100,10 @@ class NetworkConfig:
     """Width of each hidden layer."""
     prior_scale: Annotated[float, Range(ge=0)] = 0.0
     """Add to each head a random network that never learns, times this (Osband et al. 2018; our experiments take 3)."""
-
     embedding_scale: Annotated[float, Range(gt=0)] | None = None
     """Largest initial weight of the layer that reads a discrete observation (None: 1/sqrt(number of observations), as
-    PyTorch has it); at 1 the heads differ from state to state however many states there are."""
+    PyTorch has it); at 1 the heads differ from state to state however many states there are. Observations of other
+    kinds have no such layer."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -16,6 +16,7 @@ from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, MinAtarConfig, Seed
+from bootdqn.config.presets import Preset, preset_settings
 from bootdqn.exploration.voting import VoteRule
 
 EnvT = TypeVar("EnvT", bound=EnvConfig)
@@ -23,8 +24,11 @@ EnvT = TypeVar("EnvT", bound=EnvConfig)
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Seed, device and metrics."""
+    """Preset, seed, device and metrics."""
 
+    preset: Preset = "paper"
+    """Where settings that are not given come from: the paper (our own choices where it has none), or what explored
+    furthest in our experiments (explorer, docs/presets.md)."""
     seed: Seed = 0
     """Seed of every random stream of the run."""
     device: Annotated[str, Pattern(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:INDEX")] = "cpu"
@@ -188,7 +192,7 @@ bsuite scores one agent on all of its experiments, so they have the same setting
 
 _VERSION = re.compile(r"-v\d+$")
 """Version of a Gymnasium id."""
-_CHANGE_NO_NUMBER = frozenset({"snapshot_every"})
+_CHANGE_NO_NUMBER = frozenset({"snapshot_every", "preset"})
 """Settings that no number of a run depends on."""
 DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (DEEP_SEA, ATARI, MINATAR, GYM, BSUITE)}
 
@@ -196,6 +200,35 @@ DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (
 def default_settings() -> dict[str, dict[str, Any]]:
     """Return the default settings of each environment by its kind, as flat mappings; reports compare runs with them."""
     return {kind: to_flat(config) for kind, config in DEFAULTS.items()}
+
+
+def with_preset(config: TrainConfig[EnvT], preset: Any) -> TrainConfig[EnvT]:
+    """Return `config` with the settings of a preset for its environment.
+
+    Raises:
+        ValueError: There is no such preset.
+    """
+    run = replace(config.run, preset=preset)
+    changes = preset_settings(preset, config.env.kind)
+    parts = {name: _replace_known(part, changes) for name, part in _parts(replace(config, run=run)).items()}
+    return replace(config, **parts)
+
+
+def describe_settings(config: TrainConfig[Any]) -> str:
+    """Return the preset of a run with what it sets, and the settings that differ from it, as one line."""
+    preset, kind = config.run.preset, config.env.kind
+    chosen = preset_settings(preset, kind)
+    default, flat = to_flat(with_preset(DEFAULTS[kind], preset)), to_flat(resolve(config))
+    given = {name: value for name, value in flat.items() if value != default[name] and name != "mapping_seed"}
+    if given.get("target_every") == config.env.default_target_every:
+        given.pop("target_every", None)
+
+    def listed(settings: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+    of_preset = listed({name: value for name, value in chosen.items() if flat[name] == value})
+    text = f"preset {preset} ({of_preset})" if of_preset else f"preset {preset}"
+    return f"{text} with {listed(given)}" if given else text
 
 
 def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
@@ -227,21 +260,21 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
         ValueError: An unknown setting (the message suggests the closest), or a value that its field does not take.
         UserCodeNotImportedError: It needs user code; the message lists all flags that import it.
     """
-    default = DEFAULTS[_kind_of(flat)]
+    default = with_preset(DEFAULTS[_kind_of(flat)], flat.get("preset", "paper"))
     remaining = {key: value for key, value in flat.items() if key != "environment"}
     if isinstance(options := remaining.get("env_options"), Mapping):
         remaining["env_options"] = [f"{name}={format_literal(value)}" for name, value in options.items()]
     parts, missing = {}, list[str]()
     for part_name, part in _parts(default).items():
-        changes = {one.name: remaining.pop(one.name) for one in fields(part) if one.name in remaining}
         try:
-            parts[part_name] = replace(part, **changes)
+            parts[part_name] = _replace_known(part, remaining)
         except UserCodeNotImportedError as error:
             missing += error.flags
+    known = [part_field.name for part in _parts(default).values() for part_field in fields(part)]
+    remaining = {name: value for name, value in remaining.items() if name not in known}
     if missing:
         raise UserCodeNotImportedError(*missing)
     if remaining:
-        known = [part_field.name for part in _parts(default).values() for part_field in fields(part)]
         unknown = next(iter(remaining))
         of_flag = _settings_by_flag(default.env.kind).get(unknown)
         hint = f"; did you mean {of_flag!r}?" if of_flag else did_you_mean(str(unknown), known)
@@ -324,6 +357,11 @@ def budget_change(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[st
 def _completed(flat: Mapping[str, Any]) -> dict[str, Any]:
     kind = flat.get("environment")
     return (to_flat(DEFAULTS[kind]) if kind in DEFAULTS else {}) | dict(flat)
+
+
+def _replace_known(part: Any, settings: Mapping[str, Any]) -> Any:
+    """Return a part of the configuration with those of the settings that are its fields."""
+    return replace(part, **{one.name: settings[one.name] for one in fields(part) if one.name in settings})
 
 
 def _parts(config: TrainConfig[Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bootdqn.common.text import printable
+from bootdqn.config.presets import EXPLORER
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _with_parameters(shown: Algorithm, parameters: tuple[str, ...]) -> Algorithm
 
 
 NOT_PART_OF_VARIANT = frozenset(
-    {"environment", "strategy", "seed", "device", "threads", "engine", "log_every", "snapshot_every"}
+    {"environment", "preset", "strategy", "seed", "device", "threads", "engine", "log_every", "snapshot_every"}
 )
 """Settings that runs of one variant may differ in; at most rounding depends on them."""
 TASK_SETTINGS = {
@@ -158,7 +159,8 @@ def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> st
     if is_dqn(variant):
         text = "Double DQN" if settings.pop("double_q", True) else "DQN"
         settings.pop("num_heads")
-    added = [_fill(_ADDITIONS[name], settings.pop(name)) for name in _ADDITIONS if name in settings]
+    added = ["explorer"] if _remove_explorer(settings) else []
+    added += [_fill(_ADDITIONS[name], settings.pop(name)) for name in _ADDITIONS if name in settings]
     if settings.get("replay") == "prioritized":
         added.append("prioritised")
         settings.pop("replay")
@@ -204,6 +206,21 @@ _CHANGES: dict[Any, str] = {
     "num_heads": "K = {}",
     "update_every": "update every {}",
 }
+
+
+_FEWEST_OF_PRESET = 3
+"""A preset with fewer settings than this is labelled by them."""
+
+
+def _remove_explorer(settings: dict[str, Any]) -> bool:
+    """Remove from `settings` those of the preset `explorer` on some environment, and return whether all were there."""
+    for preset in EXPLORER.values():
+        chosen = {name: value for name, value in preset.items() if name != "strategy"}
+        if len(chosen) >= _FEWEST_OF_PRESET and chosen.items() <= settings.items():
+            for name in chosen:
+                del settings[name]
+            return True
+    return False
 
 
 def _epsilon(settings: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def _train_a_little(compiled: bool, replay: ReplaySampling, *, several_steps: bo
             learning_starts=2,
             target_every=2,
             n_step=2 if several_steps else 1,
-            engine="fused" if compiled else "autograd",
+            engine="compiled" if compiled else "autograd",
         ),
         replay=ReplayConfig(replay_capacity=8, replay=replay),
     )
