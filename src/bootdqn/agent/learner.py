@@ -71,8 +71,8 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
                 return learner(config, ensemble)
     if config.engine == "compiled":
         raise UsageError(
-            "--engine compiled needs --precision fp32, --device cpu and, with --ensemble independent, two --hidden-sizes "
-            "on discrete observations and one elsewhere; use --engine auto"
+            "--engine compiled needs --precision fp32, --device cpu and, with --ensemble independent, two "
+            "--hidden-sizes on discrete observations and one elsewhere; use --engine auto"
         )
     return AutogradLearner(config, ensemble, device)
 
