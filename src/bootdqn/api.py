@@ -219,13 +219,13 @@ def sweep(
     notebook does not. Runs that are finished are not run again, and the same call resumes a sweep that was stopped.
 
     Args:
-        name: An experiment that comes with the package, or a .toml or .yaml file.
+        name: An experiment that comes with the package, or a .toml file.
         overrides: Settings to change: `{"seed": [0, 1]}`, or as on the command line `["seed=[0, 1]"]`.
         out: Directory for the runs (None: runs/NAME).
         workers: Runs at a time on this machine (None: as many as cores and memory allow).
         retries: How often a run that fails is tried again.
         dry_run: List the runs and their maximum cost, and train nothing.
-        cluster: With `dry_run`, simulate the runs on the cluster that a .toml or .yaml file describes.
+        cluster: With `dry_run`, simulate the runs on the cluster that a .toml file describes.
         ray: Run on the Ray cluster at this address, or on the one that `auto` finds.
         gpus_per_run: Share of a GPU that each run requests from Ray.
         tensorboard: Also write TensorBoard's event files into the run directories.

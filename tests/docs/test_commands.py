@@ -11,7 +11,10 @@ from reference.documents import ROOT, blocks
 
 DOCS = ROOT / "docs"
 PAGES = sorted(
-    {str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("*/README.md"))}
+    {
+        str(path.relative_to(ROOT))
+        for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("[!.]*/README.md"))  # not of caches
+    }
 )
 WITH_COMMANDS = (
     "README.md",

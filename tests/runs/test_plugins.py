@@ -274,9 +274,11 @@ def test_a_file_imports_nothing_by_itself(user_code, config, tmp_path, capsys, m
     user_code.write("evil", EVIL)
     (tmp_path / "run").mkdir()
     (tmp_path / "run/config.json").write_text(json.dumps(config))
-    (tmp_path / "sweep.yaml").write_text(json.dumps({"base": config}))
-    commands = [["resume", "run"], ["evaluate", "run"], ["inspect", "run"], ["sweep", "sweep.yaml", "--workers", "1"]]
-    commands += [["sweep", "sweep.yaml", "--dry-run"], [*TRAIN, "--run-dir", "run"], ["report", "."]]
+    (tmp_path / "sweep.toml").write_text(
+        "".join(f"base.{name} = {json.dumps(value)}\n" for name, value in config.items())
+    )
+    commands = [["resume", "run"], ["evaluate", "run"], ["inspect", "run"], ["sweep", "sweep.toml", "--workers", "1"]]
+    commands += [["sweep", "sweep.toml", "--dry-run"], [*TRAIN, "--run-dir", "run"], ["report", "."]]
     for command in commands:
         assert run_command_line(command) == (0 if command[0] == "report" else 2), command
         told = capsys.readouterr().err

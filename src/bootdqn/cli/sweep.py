@@ -95,7 +95,7 @@ class SweepCommand:
     """Train every run of an experiment."""
 
     name: Annotated[str, Flag(positional=True)]
-    """An experiment that comes with the package, or a .toml or .yaml file."""
+    """An experiment that comes with the package, or a .toml file."""
     overrides: Annotated[tuple[str, ...], Flag(positional=True, metavar="KEY=VALUE")] = ()
     """Settings to change; a list makes an axis, in quotes for the shell: 'seed=[0,1]' 'strategy=["greedy","gain"]'."""
     out: Path | None = None
@@ -107,7 +107,7 @@ class SweepCommand:
     dry_run: bool = False
     """List the runs and their maximum cost, and train nothing."""
     cluster: Path | None = None
-    """With --dry-run, simulate the runs on the cluster that a .toml or .yaml file describes (docs/cluster.md)."""
+    """With --dry-run, simulate the runs on the cluster that a .toml file describes (docs/cluster.md)."""
     ray: str | None = None
     """Run on the Ray cluster at this address, or on the one that auto finds (extra: ray)."""
     gpus_per_run: Annotated[float, Range(ge=0)] = 0.0

@@ -62,15 +62,13 @@ class ClusterConfig:
 
 
 def load_cluster(path: Path) -> ClusterConfig:
-    """Return the cluster that a TOML or YAML file describes.
+    """Return the cluster that a TOML file describes.
 
     Raises:
         UsageError: The file cannot be read, or a setting is unknown, missing or not valid.
     """
     content = read_definition(path)
     known = [field.name for field in fields(ClusterConfig)]
-    if not isinstance(content, dict):
-        raise UsageError(f"{path}: expected settings such as nodes = 4; see docs/cluster.md for an example")
     for key in content:
         if key not in known:
             raise UsageError(f"{path}: unknown setting {key!r}{did_you_mean(str(key), known)}")

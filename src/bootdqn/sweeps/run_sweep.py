@@ -38,7 +38,7 @@ class SweepPlan(NamedTuple):
 def plan_sweep(
     name: str, overrides: Sequence[str] = (), out: str | Path | None = None, imports: Sequence[str] = ()
 ) -> SweepPlan:
-    """Return the runs of an experiment: one that comes with the package, or a .toml or .yaml file.
+    """Return the runs of an experiment: one that comes with the package, or a .toml file.
 
     Args:
         name: Name of the experiment, or its file.

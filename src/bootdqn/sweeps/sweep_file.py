@@ -137,13 +137,15 @@ def sweep_names() -> list[str]:
 
 
 def load_sweep(name: str) -> Sweep:
-    """Return a sweep by its name, if it comes with the package, or from a TOML or YAML file.
+    """Return a sweep by its name, if it comes with the package, or from a TOML file.
 
     Raises:
         UsageError: There is no such sweep, or the file is not a valid definition.
     """
     path = Path(name)
-    if path.suffix in (".toml", ".yaml", ".yml"):
+    if path.suffix in (".yaml", ".yml"):
+        raise UsageError(f"{name}: sweep files are TOML, as in {path.stem}.toml; docs/experiments.md has an example")
+    if path.suffix == ".toml":
         return _from_content(path.stem, read_definition(path), smoke=False)
     if name not in sweep_names():
         hint = did_you_mean(name, sweep_names(), f"choose from {', '.join(sweep_names())}, or a .toml file")
@@ -159,31 +161,21 @@ def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: in
     return Sweep("race", "Strategies race on DeepSea.", base, axes)
 
 
-def read_definition(path: Path) -> Any:
-    """Return the content of a TOML or YAML file of settings; raise a UsageError if it cannot be read."""
+def read_definition(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file of settings; raise a UsageError if it cannot be read."""
     try:
-        text = read_regular(Path(os.path.realpath(path)), MAX_FILE_BYTES).decode()  # links are followed
-        return tomllib.loads(text) if path.suffix == ".toml" else _from_yaml(text)
+        return tomllib.loads(read_regular(Path(os.path.realpath(path)), MAX_FILE_BYTES).decode())  # links are followed
     except UsageError:
         raise
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    except Exception as error:  # a ValueError of TOML, or one of YAML's own family of errors
+    except ValueError as error:
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
 
 
-def _from_yaml(text: str) -> Any:
-    """Parse YAML; raise a ValueError if it has aliases, since a few of them can expand to billions of values."""
-    import yaml
-
-    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-        raise ValueError("aliases (*name) are not read in a sweep's YAML; write the values out")
-    return yaml.safe_load(text)
-
-
-def _from_content(name: str, content: Any, *, smoke: bool) -> Sweep:
+def _from_content(name: str, content: dict[str, Any], *, smoke: bool) -> Sweep:
     known = ("description", "base", "axes", "variants", "smoke")
-    if not isinstance(content, dict) or not isinstance(content.get("base"), dict):
+    if not isinstance(content.get("base"), dict):
         raise UsageError(f"sweep {name}: expected tables [base] and [axes]; see docs/experiments.md for an example")
     for key in content:
         if key not in known:
