@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.results import Row
+from bootdqn.common.text import format_count
 from bootdqn.config.variants import Variant, atari_algorithm, label
 from bootdqn.reports import atari, deep_sea, scaling, suites
 from bootdqn.reports.answers import deep_sea_answer
@@ -86,12 +87,13 @@ def count(study: str) -> str:
     cells = deep_sea.cells(runs)
     sizes = ", ".join(str(size) for size in sorted(set(cells["size"])))
     caps = " or ".join(f"{cap:,}" for cap in sorted(set(cells.cap)))
-    seeds = " to ".join(str(number) for number in sorted({cells.seeds.min(), cells.seeds.max()}))
+    fewest, most = cells.seeds.min(), cells.seeds.max()
+    seeds = format_count(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
     solved = runs[runs.solved_at_strict.notna()]
     thin = sum(solved.solved_at != solved.solved_at_strict)
     earlier = f", {thin} of them earlier by bsuite's own rule, which does not ask for ten good episodes" if thin else ""
     return (
-        f"{len(runs)} runs: {runs.variant.nunique()} algorithms, N = {sizes}, {seeds} seeds a cell, "
+        f"{len(runs)} runs: {runs.variant.nunique()} algorithms, N = {sizes}, {seeds} a cell, "
         f"at most {caps} episodes. {len(solved)} were solved{earlier}."
     )
 
@@ -106,9 +108,8 @@ def by_size(study: str) -> str:
 
 def each_seed(study: str) -> str:
     """Return the episodes of every seed, without the columns by bsuite's own rule, which are nearly the same."""
-    return (
-        deep_sea.solve_table(studies.deep_sea_runs(study)).without(deep_sea.BSUITES_RULE, deep_sea.THIN).to_markdown()
-    )
+    runs = studies.without_shared_settings(studies.deep_sea_runs(study))
+    return deep_sea.solve_table(runs).without(deep_sea.BSUITES_RULE, deep_sea.THIN).to_markdown()
 
 
 def planned_seeds(study: str) -> str:

@@ -30,6 +30,7 @@ MINATAR = "docs/minatar.md"
 ANALOGUES = "docs/reproduction/minatar.md"
 SPEED, SPEED_ATARI = "docs/speed.md", "docs/speed-atari.md"
 WHAT_HELPS = "docs/what-helps.md"
+FRONTIER = "docs/reproduction/deep-sea-frontier.md"
 
 BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     ("README.md", "deep-sea answer", tables.answer),
@@ -80,14 +81,16 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (SPEED_ATARI, "speed by-heads", tables.speed_by_heads),
     (SPEED_ATARI, "speed by-strategy", tables.speed_by_strategy),
     (SPEED, "deep-sea durations", tables.durations),
-    (WHAT_HELPS, "deep-sea-ablation count", tables.count),
-    (WHAT_HELPS, "deep-sea-ablation figure", figures.ABLATION),
-    (WHAT_HELPS, "deep-sea-ablation each-seed", tables.each_seed),
-    (WHAT_HELPS, "deep-sea-frontier count", tables.count),
-    (WHAT_HELPS, "deep-sea-frontier figure", figures.FRONTIER),
-    (WHAT_HELPS, "deep-sea-frontier each-seed", tables.each_seed),
-    (WHAT_HELPS, "deep-sea-frontier score", tables.bsuite_score),
-    (WHAT_HELPS, "deep-sea-frontier laws", tables.scaling_laws),
+    (WHAT_HELPS, "deep-sea-search count", tables.count),
+    (WHAT_HELPS, "deep-sea-search each-seed", tables.each_seed),
+    (FRONTIER, "deep-sea-ablation count", tables.count),
+    (FRONTIER, "deep-sea-ablation figure", figures.ABLATION),
+    (FRONTIER, "deep-sea-ablation each-seed", tables.each_seed),
+    (FRONTIER, "deep-sea-frontier count", tables.count),
+    (FRONTIER, "deep-sea-frontier figure", figures.FRONTIER),
+    (FRONTIER, "deep-sea-frontier each-seed", tables.each_seed),
+    (FRONTIER, "deep-sea-frontier score", tables.bsuite_score),
+    (FRONTIER, "deep-sea-frontier laws", tables.scaling_laws),
     ("docs/two-paths.md", "two-paths found", tables.two_paths_found),
     ("docs/cluster.md", "paper-atari clusters", clusters_table),
 ]

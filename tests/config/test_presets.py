@@ -38,8 +38,8 @@ def test_every_environment_has_both_presets():
 
 @pytest.mark.parametrize("kind", TASKS)
 def test_the_preset_paper_is_the_defaults(kind):
-    flat = {"environment": kind, **TASKS[kind]}
-    assert from_flat(flat | {"preset": "paper"}) == from_flat(flat)
+    paper = from_flat({"environment": kind, "preset": "paper", **TASKS[kind]})
+    assert to_flat(paper) == to_flat(DEFAULTS[kind]) | TASKS[kind]
 
 
 @pytest.mark.parametrize("kind", TASKS)
@@ -110,17 +110,46 @@ def test_the_start_of_a_run_shows_what_the_preset_sets_and_what_was_changed():
     assert describe_settings(with_preset(DEFAULTS["deep-sea"], "paper")) == "preset paper"
 
 
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"mapping_seed": 7}, "preset paper with mapping_seed 7"),
+        ({"size": 8, "target_every": 4}, "preset paper with size 8, target_every 4"),
+        ({"size": 8, "target_every": 8}, "preset paper with size 8"),
+        ({"environment": "bsuite", "bsuite_id": "deep_sea/3"}, "preset paper with bsuite_id deep_sea/3"),
+        ({"environment": "gym", "env_id": "CartPole-v1", "seed": 2}, "preset paper with seed 2"),
+    ],
+)
+def test_the_start_of_a_run_shows_what_differs_from_the_preset(settings, line):
+    assert describe_settings(from_flat({"environment": "deep-sea"} | settings)) == line
+
+
+def test_a_setting_of_the_preset_that_was_given_another_value_is_shown():
+    config = from_flat({"environment": "deep-sea", "preset": "explorer", "target_every": 10})
+    assert describe_settings(config).endswith(" with target_every 10")
+
+
 def test_reports_label_its_settings_by_the_name_of_the_preset():
     config = to_flat(resolve(from_flat({"environment": "deep-sea", "preset": "explorer", "num_heads": 10})))
     variant = variant_of(config, default_settings()["deep-sea"])
     assert label(variant) == "BootDQN-Gain + explorer, K = 10"
-    without_one = variant_of(config | {"mask_probability": 0.8}, default_settings()["deep-sea"])
-    assert "explorer" not in label(without_one)
 
 
-@pytest.mark.parametrize(("preset", "warned"), [("paper", True), ("explorer", False)])
-def test_a_scale_of_embeddings_that_was_given_in_vain_is_a_warning(tmp_path, preset, warned):
-    settings = {"env_id": "CartPole-v1", "total_steps": 10, "eval_every_steps": None, "embedding_scale": 1.0}
+@pytest.mark.parametrize("name", [name for name in EXPLORER["deep-sea"] if name != "strategy"])
+def test_a_run_without_one_of_its_settings_has_another_label(name):
+    defaults = default_settings()["deep-sea"]
+    config = to_flat(resolve(from_flat({"environment": "deep-sea", "preset": "explorer"})))
+    default = config["size"] if name == "target_every" else defaults[name]
+    labels = {label(variant_of(config | {name: value}, defaults)) for value in (default, config[name], 7)}
+    assert len(labels) == 3
+    assert sum("explorer" in one for one in labels) == 1
+
+
+@pytest.mark.parametrize(
+    ("preset", "scale", "warned"), [("paper", 1.0, True), ("explorer", 1.0, False), ("explorer", 2.0, True)]
+)
+def test_a_scale_of_embeddings_that_was_given_in_vain_is_a_warning(tmp_path, preset, scale, warned):
+    settings = {"env_id": "CartPole-v1", "total_steps": 10, "eval_every_steps": None, "embedding_scale": scale}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bootdqn.train("gym", tmp_path, preset=preset, progress=False, **settings)

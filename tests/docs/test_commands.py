@@ -20,7 +20,7 @@ WITH_COMMANDS = (
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("atari", "cluster", "experiments", "gymnasium", "inspector", "reliability", "report")
+        for name in ("atari", "cluster", "experiments", "gymnasium", "inspector", "presets", "reliability", "report")
     ),
 )
 MOST_LINES = {"README.md": 90} | {page: 170 for page in PAGES if page.startswith("docs/")}

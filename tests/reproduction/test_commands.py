@@ -13,6 +13,7 @@ PAGES = [
     "docs/reproduction/atari.md",
     "docs/reproduction/deep-sea.md",
     "docs/reproduction/deep-sea-choices.md",
+    "docs/reproduction/deep-sea-frontier.md",
     "docs/what-helps.md",
 ]
 

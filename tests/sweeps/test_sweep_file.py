@@ -264,8 +264,15 @@ def test_an_environment_whose_name_leads_out_of_the_directory_is_refused(tmp_pat
 
 @pytest.mark.parametrize("name", ["mine.yaml", "mine.yml"])
 def test_a_sweep_in_yaml_is_an_error_that_names_toml(name):
-    with pytest.raises(UsageError, match=rf"{name}: sweep files are TOML, as in mine\.toml"):
+    with pytest.raises(UsageError, match=rf"{name}: files of settings are TOML; write mine\.toml"):
         load_sweep(name)
+
+
+@pytest.mark.parametrize("content", ["x = " + "[" * 3000 + "]" * 3000, "x = " + "[" * 100_000])
+def test_lists_nested_thousands_of_times_are_a_usage_error(tmp_path, content):
+    (tmp_path / "deep.toml").write_text(content)
+    with pytest.raises(UsageError, match=r"deep\.toml: "):
+        load_sweep(str(tmp_path / "deep.toml"))
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ EXPLORER: Mapping[str, Mapping[str, Any]] = {
     "minatar": {"strategy": "gain"},
     "gym": _ENSEMBLE,
 }
-"""What explored furthest in our experiments, by the kind of the environment; ours, the paper has none of it but Gain.
+"""What explored furthest in our experiments, by the kind of the environment; ours.
 
-DeepSea's settings were chosen by the search in reproduction/sweeps/deep-sea-search.toml. Elsewhere only what does not
-depend on DeepSea's one-hot states is taken over.
+DeepSea's settings are those around which reproduction/sweeps/deep-sea-search.toml searches. Elsewhere only what is
+about the ensemble is taken over, and on images, where nothing of it was tried, the strategy alone.
 """
 
 

@@ -217,18 +217,23 @@ def with_preset(config: TrainConfig[EnvT], preset: Any) -> TrainConfig[EnvT]:
 def describe_settings(config: TrainConfig[Any]) -> str:
     """Return the preset of a run with what it sets, and the settings that differ from it, as one line."""
     preset, kind = config.run.preset, config.env.kind
-    chosen = preset_settings(preset, kind)
-    default, flat = to_flat(with_preset(DEFAULTS[kind], preset)), to_flat(resolve(config))
-    given = {name: value for name, value in flat.items() if value != default[name] and name != "mapping_seed"}
-    if given.get("target_every") == config.env.default_target_every:
-        given.pop("target_every", None)
-
-    def listed(settings: Mapping[str, Any]) -> str:
-        return ", ".join(f"{name} {value}" for name, value in settings.items())
-
-    of_preset = listed({name: value for name, value in chosen.items() if flat[name] == value})
+    unchanged = with_preset(DEFAULTS[kind], preset)
+    flat, default = to_flat(resolve(config)), to_flat(unchanged)
+    task = {name: flat[name] for name in ("size", "bsuite_id", "seed") if name in flat}
+    parts = {name: _replace_known(part, task) for name, part in _parts(unchanged).items()}
+    resolved = to_flat(resolve(replace(unchanged, **parts)))  # with the defaults that depend on the task
+    different = {
+        name: value
+        for name, value in flat.items()
+        if value != default[name] and (name in task or value != resolved[name])
+    }
+    of_preset = _listed({name: flat[name] for name in preset_settings(preset, kind) if name not in different})
     text = f"preset {preset} ({of_preset})" if of_preset else f"preset {preset}"
-    return f"{text} with {listed(given)}" if given else text
+    return f"{text} with {_listed(different)}" if different else text
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:

@@ -102,6 +102,8 @@ TASK_SETTINGS = {
     "gym": frozenset({"env_id", "env_options", "total_steps"}),
 }
 """Settings of the task and the budget, or that no result depends on; reports distinguish runs by them otherwise."""
+_FEWEST_OF_PRESET = 2
+"""A preset that sets fewer settings than this beside the strategy is labelled by them."""
 _USER_CODE = ("strategy_from", "imports")
 """Settings that import user code: part of a variant, but not of its label."""
 
@@ -132,6 +134,7 @@ def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Varian
 
     A setting that `config` lacks, because an earlier version wrote it, has its default. On DeepSea a target update
     every N steps and a mapping by the run's seed are the defaults, and an update every N steps is one per episode.
+    The settings of the preset `explorer`, if the run has all of them, are one setting, `preset`.
 
     Args:
         config: Settings of the run, as in `config.json`.
@@ -143,6 +146,9 @@ def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Varian
     kind, size = str(config.get("environment")), config.get("size")
     ignored = NOT_PART_OF_VARIANT | TASK_SETTINGS.get(kind, frozenset())
     changed = {name: value for name, value in config.items() if name not in ignored and value != defaults.get(name)}
+    explorer = {name: value for name, value in EXPLORER.get(kind, {}).items() if name != "strategy"}
+    if len(explorer) >= _FEWEST_OF_PRESET and explorer.items() <= (dict(defaults) | dict(config)).items():
+        changed = {name: value for name, value in changed.items() if name not in explorer} | {"preset": "explorer"}
     if kind == "deep-sea":
         for name, resolved in (("target_every", size), ("mapping_seed", config.get("seed"))):
             if changed.get(name) == resolved:
@@ -159,8 +165,7 @@ def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> st
     if is_dqn(variant):
         text = "Double DQN" if settings.pop("double_q", True) else "DQN"
         settings.pop("num_heads")
-    added = ["explorer"] if _remove_explorer(settings) else []
-    added += [_fill(_ADDITIONS[name], settings.pop(name)) for name in _ADDITIONS if name in settings]
+    added = [_fill(_ADDITIONS[name], settings.pop(name)) for name in _ADDITIONS if name in settings]
     if settings.get("replay") == "prioritized":
         added.append("prioritised")
         settings.pop("replay")
@@ -191,6 +196,7 @@ def is_dqn(variant: Variant) -> bool:
 
 
 _ADDITIONS = {
+    "preset": "{}",
     "prior_scale": "prior {}",
     "embedding_scale": "embedding {}",
     "n_step": "{}-step",
@@ -206,21 +212,6 @@ _CHANGES: dict[Any, str] = {
     "num_heads": "K = {}",
     "update_every": "update every {}",
 }
-
-
-_FEWEST_OF_PRESET = 3
-"""A preset with fewer settings than this is labelled by them."""
-
-
-def _remove_explorer(settings: dict[str, Any]) -> bool:
-    """Remove from `settings` those of the preset `explorer` on some environment, and return whether all were there."""
-    for preset in EXPLORER.values():
-        chosen = {name: value for name, value in preset.items() if name != "strategy"}
-        if len(chosen) >= _FEWEST_OF_PRESET and chosen.items() <= settings.items():
-            for name in chosen:
-                del settings[name]
-            return True
-    return False
 
 
 def _epsilon(settings: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ BUILT_IN = Path(__file__).with_name("definitions")
 SMOKE = "-smoke"
 MAX_FILE_BYTES = 2**20
 MAX_RUNS = 1_000_000
+_YAML = (".yaml", ".yml")
 _TASKS = ("game", "env_id", "bsuite_id")
 _UNPREFIXED = ("strategy", *_TASKS)
 """Settings whose value stands alone in the name of a directory."""
@@ -143,9 +144,7 @@ def load_sweep(name: str) -> Sweep:
         UsageError: There is no such sweep, or the file is not a valid definition.
     """
     path = Path(name)
-    if path.suffix in (".yaml", ".yml"):
-        raise UsageError(f"{name}: sweep files are TOML, as in {path.stem}.toml; docs/experiments.md has an example")
-    if path.suffix == ".toml":
+    if path.suffix in (".toml", *_YAML):
         return _from_content(path.stem, read_definition(path), smoke=False)
     if name not in sweep_names():
         hint = did_you_mean(name, sweep_names(), f"choose from {', '.join(sweep_names())}, or a .toml file")
@@ -163,13 +162,15 @@ def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: in
 
 def read_definition(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file of settings; raise a UsageError if it cannot be read."""
+    if path.suffix in _YAML:
+        raise UsageError(f"{path}: files of settings are TOML; write {path.stem}.toml, as in docs/experiments.md")
     try:
         return tomllib.loads(read_regular(Path(os.path.realpath(path)), MAX_FILE_BYTES).decode())  # links are followed
     except UsageError:
         raise
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # lists within lists, thousands of times
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
 
 

@@ -12,6 +12,7 @@ from bootdqn.agent.torsos import describe_input
 from bootdqn.common.errors import check_writable
 from bootdqn.common.files import remove_file, write_json_atomically
 from bootdqn.common.specs import BoxSpec
+from bootdqn.config.presets import preset_settings
 from bootdqn.config.train import SavingConfig, TrainConfig, describe_settings, resolve, to_flat
 from bootdqn.envs.factory import effective_settings, package_of, with_full_id
 from bootdqn.runs.checkpoint import Checkpoints
@@ -181,7 +182,8 @@ def _prepare(config: TrainConfig[Any], run_dir: Path, settings: dict[str, Any], 
     callbacks.info(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
     if isinstance(components.spec.observation, BoxSpec):
         callbacks.info(describe_input(components.spec.observation))
-        if config.network.embedding_scale is not None and config.run.preset == "paper":
+        chosen = preset_settings(config.run.preset, config.env.kind).get("embedding_scale")
+        if config.network.embedding_scale not in (None, chosen):
             callbacks.warn("--embedding-scale has no effect: these observations are boxes of numbers, not discrete")
     callbacks.info(f"needs about {needed}")
     if advice := precision_warning(config.learner, config.run.device):
