@@ -219,7 +219,7 @@ def describe_settings(config: TrainConfig[Any]) -> str:
     preset, kind = config.run.preset, config.env.kind
     unchanged = with_preset(DEFAULTS[kind], preset)
     flat, default = to_flat(resolve(config)), to_flat(unchanged)
-    task = {name: flat[name] for name in ("size", "bsuite_id", "seed") if name in flat}
+    task: dict[str, Any] = {name: flat[name] for name in ("size", "bsuite_id", "seed") if name in flat}
     parts = {name: _replace_known(part, task) for name, part in _parts(unchanged).items()}
     resolved = to_flat(resolve(replace(unchanged, **parts)))  # with the defaults that depend on the task
     different = {
