@@ -65,8 +65,8 @@ def train(
         keep_checkpoint: Keep the last checkpoint, from which a larger budget takes the finished run further (None: as
             the run was started; a new run does not keep it).
         progress: Show the progress, in a terminal or a notebook.
-        settings: What differs from the defaults, by the names of the flags: `size=10`, `num_heads=5`. The strategy may
-            be an object, numbers may be NumPy's, and `env_options` a mapping.
+        settings: What differs from the defaults, by the names of the flags: `size=10`, `preset="explorer"`. The
+            strategy may be an object, numbers may be NumPy's, and `env_options` a mapping.
 
     Raises:
         ValueError: A setting that does not exist, or a value that it does not take.
