@@ -128,6 +128,8 @@ MALFORMED = {
     "demo --workers 0": "--workers must be at least 1",
     "demo --sizes 0": "--size must be between 1 and 1000, got 0",
     # One of a few
+    "train deep-sea --preset explorar": "--preset must be one of paper, explorer; got 'explorar'",
+    "sweep mine.yaml": "files of settings are TOML; write mine.toml",
     "train deep-sea --loss l2": "--loss must be one of squared, huber; got 'l2'",
     "train deep-sea --ensemble sharde": "--ensemble must be one of auto, independent, shared; got 'sharde'",
     "train deep-sea --engine gpu": "--engine must be one of auto, compiled, autograd; got 'gpu'",
