@@ -1,4 +1,4 @@
-"""Presets: settings to start from; what is given wins, and what a preset sets is recorded like any other setting."""
+"""Presets: settings to start from; explicit settings win, and those of a preset are recorded like any other."""
 
 import json
 import warnings
@@ -119,7 +119,7 @@ def test_reports_label_its_settings_by_the_name_of_the_preset():
 
 
 @pytest.mark.parametrize(("preset", "warned"), [("paper", True), ("explorer", False)])
-def test_a_scale_of_embeddings_that_was_given_in_vain_is_a_warning(tmp_path, preset, warned):
+def test_an_embedding_scale_without_effect_is_a_warning(tmp_path, preset, warned):
     settings = {"env_id": "CartPole-v1", "total_steps": 10, "eval_every_steps": None, "embedding_scale": 1.0}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
