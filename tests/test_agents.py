@@ -1,4 +1,4 @@
-"""The agents that come with the repository: each loads, and scores what its card says."""
+"""The agents that come with the repository: each loads, and scores as its card states."""
 
 import json
 import re
@@ -18,7 +18,7 @@ CARDS = [(agent, *row) for agent in AGENTS for row in ROW.findall((agent / "READ
 
 
 @pytest.mark.parametrize(("agent", "weights", "score"), CARDS, ids=lambda value: getattr(value, "name", value))
-def test_an_agent_scores_what_its_card_says(agent, weights, score, tmp_path):
+def test_an_agent_scores_as_its_card_states(agent, weights, score, tmp_path):
     """On another kind of processor a near tie of the vote may end otherwise: one episode of those played may differ."""
     before = {path: path.stat().st_mtime_ns for path in agent.rglob("*")}
     found = bootdqn.evaluate(agent, weights=weights or None, json=tmp_path / "result.json", progress=False)

@@ -120,7 +120,7 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("line", [plain(cells[0]) for cells in rows(sections(INDEX)["How they combine"])])
-def test_what_the_index_calls_refused_is_refused(line, tmp_path, monkeypatch, capsys):
+def test_combinations_that_the_index_lists_as_errors_are_errors(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_command_line(shlex.split(line)) == 2
     assert "bootdqn: " in capsys.readouterr().err
@@ -159,7 +159,7 @@ def test_with_two_actions_six_rules_are_two(q):
 
 
 @given(distinct_q(1, 4))
-def test_with_one_head_every_strategy_that_does_not_draw_is_greedy(q):
+def test_with_one_head_every_strategy_that_does_not_sample_is_greedy(q):
     for strategy in STRATEGIES:
         if strategy is not Boltzmann:
             assert strategy().select(q, 0) == q[0].argmax()

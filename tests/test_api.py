@@ -86,7 +86,7 @@ def test_options_of_an_environment_may_be_a_mapping():
         bootdqn.train({"environment": "gym", "env_id": "FrozenLake-v1", "env_options": {"a": {"b": 1}}}, "nowhere")
 
 
-def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(user_code):
+def test_a_strategy_may_be_an_object_of_a_registered_user_class(user_code):
     user_code.write("my_strategy", STRATEGY)
     mine = user_code.load_strategy("my_strategy.Mine")
     flat = flat_of({"environment": "deep-sea", "strategy": mine(scale=2.0)})
@@ -99,7 +99,7 @@ def test_a_strategy_may_be_an_object_of_ones_own_once_it_is_registered(user_code
             bootdqn.train({"environment": "deep-sea", "strategy": wrong}, "nowhere")
 
 
-def test_a_finished_run_is_left_alone(directory):
+def test_a_finished_run_is_unchanged(directory):
     before = RunDirectory(directory).metrics.stat().st_mtime_ns
     assert bootdqn.train(SETTINGS, str(directory)) == RunDirectory(directory).read_summary()
     assert RunDirectory(directory).metrics.stat().st_mtime_ns == before
@@ -180,13 +180,13 @@ def test_a_snapshot_is_evaluated_by_its_step_or_its_file(with_snapshots, capsys,
     assert seen == [file] * 3
 
 
-def test_a_folder_that_is_no_run_is_told_as_that_whatever_is_asked_of_it(tmp_path):
+def test_a_directory_that_holds_no_run_is_reported_as_such_by_every_function(tmp_path):
     for function in (bootdqn.load_run, bootdqn.evaluate):
         with pytest.raises(UsageError, match="nowhere does not exist"):
             function(tmp_path / "nowhere", weights=5)
 
 
-def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, directory, capsys):
+def test_a_missing_snapshot_is_an_error_that_lists_the_existing_ones(with_snapshots, directory, capsys):
     for function in (bootdqn.load_run, bootdqn.evaluate):
         for step in (61, -1, 0):
             with pytest.raises(UsageError, match=f"weights {step} of .*: no snapshot after .* there are 60, 120, 180$"):
@@ -197,7 +197,7 @@ def test_a_snapshot_that_is_not_there_names_those_that_are(with_snapshots, direc
     assert "no such file, and no snapshot after that step; there are 60, 120, 180" in capsys.readouterr().err
 
 
-def test_mistakes_say_what_to_write(tmp_path):
+def test_errors_name_what_to_write(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'size'"):
         bootdqn.train({"environment": "deep-sea", "sise": 3}, tmp_path / "run")
     with pytest.raises(ValueError, match="environment is missing: one of deep-sea, atari, minatar, gym, bsuite"):
@@ -210,13 +210,13 @@ def test_mistakes_say_what_to_write(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_to_play_is_a_mistake(directory):
+def test_an_evaluation_without_episodes_or_steps_is_an_error(directory):
     for name, nothing in (("episodes", 0), ("max_steps", 0), ("seed", -1)):
         with pytest.raises(ValueError, match=f"^{name} must"):
             bootdqn.evaluate(directory, **{name: nothing})
 
 
-def test_mistakes_about_folders_and_own_code_do_not_speak_of_flags_alone(directory, user_code):
+def test_errors_about_run_directories_and_user_code_do_not_mention_flags_alone(directory, user_code):
     with pytest.raises(UsageError, match=r"holds another configuration .*; choose another run directory$"):
         bootdqn.train(SETTINGS | {"seed": 3}, directory)
     user_code.write("my_strategy", STRATEGY)
@@ -239,7 +239,7 @@ def test_how_the_heads_vote_is_called_vote_and_checked_before_anything_is_played
     assert set(seen) == {"borda"}
 
 
-def test_ctrl_c_ends_the_loop_that_trains_and_the_same_call_goes_on(tmp_path):
+def test_ctrl_c_ends_the_training_loop_and_the_same_call_resumes(tmp_path):
     settings = SETTINGS | {"size": 8, "max_episodes": 400}
     program = f"""
 import bootdqn, threading, time, os, signal
@@ -264,7 +264,7 @@ def test_a_run_can_be_trained_outside_of_the_main_thread(tmp_path):
         assert pool.submit(bootdqn.train, SETTINGS, tmp_path / "run").result()["status"] == "finished"
 
 
-def test_what_goes_wrong_and_does_not_end_the_run_is_a_warning(tmp_path, monkeypatch):
+def test_a_problem_that_does_not_end_the_run_is_a_warning(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     with pytest.warns(UserWarning, match="emulates bf16"):
         bootdqn.train(SETTINGS | {"max_episodes": 2, "precision": "bf16"}, tmp_path / "run")
@@ -280,13 +280,13 @@ def test_a_strategy_of_a_script_is_warned_about_before_it_cannot_be_found_again(
     assert bootdqn.load_run(tmp_path / "run").config["strategy_from"] == "__main__.Mine"
     user_code.forget()
     assert run_command_line(["inspect", str(tmp_path / "run")]) == 2
-    told = capsys.readouterr().err
-    assert "__main__.Mine is a class of a script" in told
-    assert "--strategy-from" not in told
+    message = capsys.readouterr().err
+    assert "__main__.Mine is a class of a script" in message
+    assert "--strategy-from" not in message
 
 
 @pytest.mark.parametrize("environment", [None, [("environment", "deep-sea")], 3])
-def test_an_environment_that_is_none_is_answered_with_the_call_to_write(tmp_path, environment):
+def test_an_unknown_environment_is_an_error_with_the_call_to_write(tmp_path, environment):
     with pytest.raises(ValueError, match=r"must be a name or a mapping .*bootdqn.train\('deep-sea', size=10\); got"):
         bootdqn.train(environment, tmp_path / "run")
 

@@ -17,25 +17,25 @@ def make_actor(strategy="greedy", *, num_envs=1, num_heads=3, seed=0, **config):
     return Actor(ActorConfig(strategy, **config), num_envs, num_heads, np.random.default_rng(seed))
 
 
-def frequencies_are_uniform(draws, num_values):
-    return stats.chisquare(np.bincount(draws, minlength=num_values)).pvalue > 0.01
+def frequencies_are_uniform(samples, num_values):
+    return stats.chisquare(np.bincount(samples, minlength=num_values)).pvalue > 0.01
 
 
 # Heads
 
 
-def test_heads_are_drawn_uniformly_and_independently():
+def test_heads_are_sampled_uniformly_and_independently():
     actor = make_actor(num_heads=7)
-    draws = []
+    samples = []
     for _ in range(7000):
         actor.sample_head(0)
-        draws.append(int(actor.heads[0]))
-    draws = np.array(draws)
-    assert frequencies_are_uniform(draws, 7)
-    assert frequencies_are_uniform(draws[::2] * 7 + draws[1::2], 49)
+        samples.append(int(actor.heads[0]))
+    samples = np.array(samples)
+    assert frequencies_are_uniform(samples, 7)
+    assert frequencies_are_uniform(samples[::2] * 7 + samples[1::2], 49)
 
 
-def test_drawing_a_head_for_one_environment_leaves_the_others_alone():
+def test_sampling_a_head_for_one_environment_does_not_change_the_others():
     actor = make_actor(num_envs=4, num_heads=1000)
     for env in (2, 0, 2, 3):
         before = actor.heads.copy()
@@ -49,7 +49,7 @@ def test_one_head_is_always_the_active_one():
     assert actor.heads.tolist() == [0]
 
 
-def test_the_same_stream_draws_the_same_heads_and_actions():
+def test_the_same_stream_samples_the_same_heads_and_actions():
     actors = [make_actor(num_envs=3, seed=5, before_learning="uniform") for _ in range(2)]
     q = np.zeros((3, 3, 9))
     for step in range(20):
@@ -88,7 +88,7 @@ def test_actions_are_those_of_the_strategy_state_by_state(strategy, num_envs):
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
-def test_what_a_strategy_draws_comes_from_the_actors_stream(num_envs):
+def test_a_strategy_samples_from_the_actors_stream(num_envs):
     q = np.zeros((num_envs, 2, 6))
     actions = []
     for _ in range(2):
@@ -129,7 +129,7 @@ def test_uniform_acting_stops_when_learning_starts():
     assert all((actor.act(q, step, learning=True) == 5).all() for step in range(50))
 
 
-def test_a_strategy_that_does_not_draw_leaves_the_stream_alone():
+def test_a_strategy_that_does_not_sample_leaves_the_stream_unchanged():
     rng = np.random.default_rng(2)
     actor = Actor(ActorConfig("evoi"), 1, 3, rng)
     before = rng.bit_generator.state
@@ -152,7 +152,7 @@ def test_epsilon_is_the_share_of_random_actions(strategy, num_envs):
     assert stats.chisquare(counts, expected * len(actions)).pvalue > 0.01
 
 
-def test_each_environment_has_a_coin_of_its_own():
+def test_each_environment_samples_its_random_actions_independently():
     actor = make_actor(num_envs=2, num_heads=1, epsilon=0.5)
     q = np.zeros((2, 1, 100))
     q[..., 0] = 1
@@ -160,14 +160,14 @@ def test_each_environment_has_a_coin_of_its_own():
     assert abs(np.corrcoef(at_random, rowvar=False)[0, 1]) < 0.1
 
 
-def test_epsilon_changes_in_a_straight_line_and_then_stays():
+def test_epsilon_changes_linearly_and_then_stays_constant():
     config = ActorConfig(epsilon=1.0, epsilon_end=0.1, epsilon_steps=90)
     assert [config.epsilon_at(step) for step in (0, 30, 45, 90, 1000)] == pytest.approx([1.0, 0.7, 0.55, 0.1, 0.1])
     assert ActorConfig(epsilon=0.3).epsilon_at(10**9) == 0.3
     assert ActorConfig(epsilon=0.0, epsilon_end=1.0, epsilon_steps=4).epsilon_at(1) == 0.25
 
 
-def test_without_epsilon_the_stream_is_left_alone():
+def test_without_epsilon_the_stream_is_unchanged():
     rng = np.random.default_rng(3)
     actor = Actor(ActorConfig("evoi", epsilon=0.5, epsilon_end=0.0, epsilon_steps=10), 1, 3, rng)
     before = rng.bit_generator.state
@@ -196,7 +196,7 @@ def test_without_epsilon_the_stream_is_left_alone():
         ({"info_temperature": 2.0}, "--info-temperature needs --info-bonus"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, message):
+def test_settings_that_make_no_sense_are_an_error(settings, message):
     with pytest.raises(ValueError, match=message):
         ActorConfig("greedy", **settings)
 
@@ -223,7 +223,7 @@ def test_the_bonus_is_the_information_gain_of_each_state_times_the_scale():
 
 
 class Answering:
-    """A strategy that says what it is told to."""
+    """A strategy that returns the actions it was given."""
 
     name = "answering"
 
@@ -235,7 +235,7 @@ class Answering:
 
 
 @pytest.mark.parametrize("answers", [(3,), (-1,), (np.array([0, 1]),), (0.5,), (0, 3), (0, -1), (0.0, 1.0)])
-def test_what_is_no_action_is_the_fault_of_the_strategy(answers):
+def test_an_invalid_action_is_blamed_on_the_strategy(answers):
     actor = make_actor(num_envs=len(answers))
     actor._strategy = Answering(*answers)
     with pytest.raises(TrainingError, match="strategy greedy gave"):
@@ -250,7 +250,7 @@ def test_a_strategy_that_raises_is_named():
 
 
 class Writing:
-    """A strategy that writes into what it is given."""
+    """A strategy that writes into its inputs."""
 
     name = "writing"
 
@@ -273,7 +273,7 @@ def test_a_strategy_cannot_write_into_what_it_is_given(which, num_envs):
 
 
 @pytest.mark.parametrize("num_envs", [1, 2])
-def test_nan_is_not_acted_upon_and_its_head_is_named(num_envs):
+def test_nan_q_values_are_an_error_that_names_the_head(num_envs):
     actor = make_actor("evoi:reduce=sum", num_envs=num_envs)
     q = np.stack([DISAGREEING] * num_envs)
     q[-1, 1, 1] = np.nan

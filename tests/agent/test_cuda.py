@@ -43,7 +43,7 @@ def test_updates_are_those_of_the_slow_learner(kind, config):
 
 @pytest.mark.parametrize("prior_scale", [0.0, 2.0])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_two_learners_and_one_restored_come_to_the_same_bits(kind, precision, prior_scale):
+def test_two_learners_and_a_restored_one_agree_bit_for_bit(kind, precision, prior_scale):
     spec = kind.spec()
     one, two, restored = (
         kind.make(spec, seed=seed, precision=precision, prior_scale=prior_scale) for seed in (0, 0, 9)
@@ -62,7 +62,7 @@ def test_two_learners_and_one_restored_come_to_the_same_bits(kind, precision, pr
             np.testing.assert_array_equal(learner.get_state()[name], value, err_msg=name)
 
 
-def test_what_the_agent_acts_by_is_what_it_says_on_the_cpu(kind):
+def test_the_q_values_that_the_agent_acts_by_are_those_on_the_cpu(kind):
     spec = kind.spec()
     observation = random_batch(np.random.default_rng(1), spec, 3, 6).observation
     here, there = (one.make(spec).q_values(observation) for one in (replace(kind, device="cpu"), kind))

@@ -1,7 +1,7 @@
 """Another device than the CPU, without having one: the meta device under a GPU's rules (`reference.devices`).
 
 Nothing is computed there, but the code takes the ways that it takes on a GPU: operators that would mix devices are
-found, and what a GPU would have to wait for is counted.
+found, and operations that would wait for a GPU are counted.
 """
 
 from dataclasses import dataclass, replace

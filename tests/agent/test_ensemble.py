@@ -1,4 +1,4 @@
-"""The ensemble: shapes, separate networks as its equal, and how its parameters are drawn."""
+"""The ensemble: shapes, equality with separate networks, and the initialisation of its parameters."""
 
 import random
 from itertools import pairwise
@@ -85,7 +85,7 @@ def test_discrete_observations_are_one_hot_vectors(kind, hidden_sizes):
 
 @both_ensembles
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.float64, np.bool_])
-def test_arrays_of_any_type_are_taken_for_the_floats_they_stand_for(kind, dtype):
+def test_arrays_of_any_type_are_converted_to_float(kind, dtype):
     ensemble = build(kind, (7, 5), BOX)
     x = np.random.default_rng(2).integers(0, 2, (5, 3, 4)).astype(dtype)
     q = ensemble(torch.from_numpy(x))
@@ -174,7 +174,7 @@ def test_a_scale_of_embeddings_changes_nothing_where_observations_are_not_discre
 
 @every_kind
 @both_ensembles
-def test_every_head_and_every_layer_is_drawn_by_itself(kind, observation):
+def test_every_head_and_every_layer_is_initialised_independently(kind, observation):
     ensemble = build(kind, (8, 8, 8), observation, num_heads=6)
     for parameter in ensemble.heads.parameters():
         heads = {tuple(head.flatten().tolist()) for head in parameter}
@@ -185,7 +185,7 @@ def test_every_head_and_every_layer_is_drawn_by_itself(kind, observation):
 
 @every_kind
 @both_ensembles
-def test_the_same_stream_draws_the_same_ensemble_and_another_one_another(kind, observation):
+def test_the_same_stream_initialises_the_same_ensemble_and_another_stream_a_different_one(kind, observation):
     first, again, other = (build(kind, (7, 5), observation, seed=seed) for seed in (3, 3, 4))
     for one, two, three in zip(first.parameters(), again.parameters(), other.parameters(), strict=True):
         assert torch.equal(one, two)

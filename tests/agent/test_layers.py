@@ -15,7 +15,7 @@ SIZES = [(1, 1, 1, 1), (1, 4, 3, 2), (5, 1, 6, 4), (3, 8, 1, 5), (20, 50, 50, 12
 sizes = pytest.mark.parametrize(("num_heads", "inputs", "outputs", "batch"), SIZES)
 
 
-def drawn(layer, seed=0):
+def initialised(layer, seed=0):
     sample_parameters(layer, np.random.default_rng(seed), None)
     return layer.double()  # so that a tolerance means the formula, not the rounding
 
@@ -37,7 +37,7 @@ def normal(*shape):
 
 @sizes
 def test_batched_layers_are_separate_layers_on_separate_inputs(num_heads, inputs, outputs, batch):
-    layer = drawn(BatchedLinear(num_heads, inputs, outputs))
+    layer = initialised(BatchedLinear(num_heads, inputs, outputs))
     x = normal(num_heads, batch, inputs)
     expected = torch.stack([alone(x[k]) for k, alone in enumerate(separate(layer))])
     assert expected.shape == (num_heads, batch, outputs)
@@ -46,7 +46,7 @@ def test_batched_layers_are_separate_layers_on_separate_inputs(num_heads, inputs
 
 @sizes
 def test_fanned_out_layers_are_separate_layers_on_one_input(num_heads, inputs, outputs, batch):
-    layer = drawn(FanOutLinear(num_heads, inputs, outputs))
+    layer = initialised(FanOutLinear(num_heads, inputs, outputs))
     x = normal(batch, inputs)
     expected = torch.stack([alone(x) for alone in separate(layer)])
     torch.testing.assert_close(layer(x).mT, expected, rtol=1e-12, atol=1e-13)
@@ -55,7 +55,7 @@ def test_fanned_out_layers_are_separate_layers_on_one_input(num_heads, inputs, o
 @sizes
 @pytest.mark.parametrize("layer_type", [BatchedLinear, FanOutLinear, FanOutTable])
 def test_gradients_are_those_of_separate_layers(layer_type, num_heads, inputs, outputs, batch):
-    layer = drawn(layer_type(num_heads, inputs, outputs))
+    layer = initialised(layer_type(num_heads, inputs, outputs))
     alone = separate(layer)
     index = torch.from_numpy(np.random.default_rng(2).integers(0, inputs, batch))
     x = {BatchedLinear: normal(num_heads, batch, inputs), FanOutLinear: normal(batch, inputs), FanOutTable: index}[
@@ -80,7 +80,7 @@ def hot(index, num_values):
 @sizes
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_look_up_is_multiplication_by_one_hot_vectors_bit_for_bit(num_heads, inputs, outputs, batch, dtype):
-    table = drawn(FanOutTable(num_heads, inputs, outputs)).to(dtype)
+    table = initialised(FanOutTable(num_heads, inputs, outputs)).to(dtype)
     dense = FanOutLinear(num_heads, inputs, outputs).to(dtype)
     dense.load_state_dict(table.state_dict())
     index = torch.from_numpy(np.random.default_rng(4).integers(0, inputs, batch))
@@ -132,8 +132,8 @@ def two_threads():
         yield
 
 
-def test_an_observation_beyond_the_table_is_refused():
-    for table in (drawn(FanOutTable(2, 5, 3)), drawn(OneHotTable(5, 3))):
+def test_an_observation_beyond_the_table_is_an_error():
+    for table in (initialised(FanOutTable(2, 5, 3)), initialised(OneHotTable(5, 3))):
         with pytest.raises(IndexError):
             table(torch.tensor([5]))
 

@@ -1,4 +1,4 @@
-"""What a learner keeps: its state saved and restored, its target networks, and the two learners beside each other."""
+"""The state of a learner: saved and restored, its target networks, and the two learners beside each other."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def assert_equal_results(found, expected):
 
 
 def continue_both(learner, resumed, batches, copy_after=None):
-    """Give both the same updates, and compare all they say and hold bit for bit."""
+    """Give both the same updates, and compare their results and states bit for bit."""
     for number, batch in enumerate(batches):
         assert_equal_results(resumed.update(batch), learner.update(batch))
         if number == copy_after:
@@ -91,7 +91,7 @@ def test_reading_the_state_or_the_values_of_a_tabular_learner_changes_nothing():
         assert_equal_states(copy_of_state(learner), copy_of_state(learners[0]))
 
 
-def test_the_ensemble_of_a_tabular_learner_is_never_behind():
+def test_the_ensemble_of_a_tabular_learner_is_always_up_to_date():
     learner, spec, rng = learner_after(20, KINDS["tabular"], num_values=60, seed=7)
     weights = learner.online.state_dict()["heads.0.weight"].clone().numpy()
     np.testing.assert_array_equal(weights, copy_of_state(learner)["online.heads.0.weight"])
@@ -101,7 +101,7 @@ def test_the_ensemble_of_a_tabular_learner_is_never_behind():
     np.testing.assert_array_equal(state["target.heads.0.weight"], state["online.heads.0.weight"])
 
 
-def test_a_row_whose_first_moment_has_faded_to_zero_goes_on_fading_after_a_resumption():
+def test_a_row_whose_first_moment_has_decayed_to_zero_keeps_decaying_after_resuming():
     learner, spec, rng = learner_after(20, KINDS["tabular"], num_values=60, seed=7)
     state = copy_of_state(learner)
     state["first_moment.heads.0.weight"][:] = 0
@@ -116,7 +116,7 @@ def test_a_row_whose_first_moment_has_faded_to_zero_goes_on_fading_after_a_resum
 
 
 @pytest.mark.parametrize("steps", [0, 3])
-def test_restoring_into_a_learner_with_a_history_forgets_it(kind, steps):
+def test_restoring_a_state_replaces_all_earlier_state_of_a_learner(kind, steps):
     spec = kind.spec()
     learner, used = kind.make(spec), kind.make(spec, seed=7)
     rng = np.random.default_rng(3)
@@ -180,7 +180,7 @@ def test_state_passes_from_one_learner_to_the_other_and_back():
             np.testing.assert_allclose(found, expected, rtol=SINGLE)
 
 
-def test_a_state_of_another_shape_is_refused():
+def test_a_state_of_another_shape_is_an_error():
     spec = KINDS["tabular"].spec()
     single = KINDS["tabular"].make(spec, num_heads=1).get_state()
     with pytest.raises(ValueError, match="in the state"):
@@ -208,7 +208,7 @@ def test_targets_stay_until_they_are_copied(kind):
         assert (state[name] != value).any()
 
 
-def test_what_a_terminated_transition_leads_to_is_never_read():
+def test_the_next_observation_of_a_terminated_transition_is_never_read():
     kind = KINDS["tabular"]
     spec = kind.spec()
     learner, other = kind.make(spec), kind.make(spec)
@@ -256,7 +256,7 @@ def test_the_tabular_learner_learns_in_the_memory_of_its_ensemble():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("loss", ["squared", "huber"])
-def test_both_learners_find_the_same_along_a_hundred_updates(loss, seed):
+def test_both_learners_agree_over_a_hundred_updates(loss, seed):
     spec = KINDS["tabular"].spec(num_values=100, num_actions=2)
     both = [KINDS[name].make(spec, loss=loss, seed=seed, **PAPER) for name in ("tabular", "independent-discrete")]
     walk = grid_walk(np.random.default_rng(10 + seed), 10, 1000, 6)

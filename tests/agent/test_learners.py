@@ -94,7 +94,7 @@ CASES = [
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_an_update_finds_the_losses_and_gradients_and_takes_the_step_of_the_slow_learner(kind, case, loss):
+def test_losses_gradients_and_step_of_an_update_are_those_of_the_slow_learner(kind, case, loss):
     spec = kind.spec(case.num_values, case.num_actions)
     config = {"loss": loss}
     learner = kind.make(spec, **case.ensemble, **config)

@@ -64,7 +64,7 @@ def test_targets_and_taken_values_are_those_of_a_loop(seed, B, K, A):
 # Losses
 
 
-def test_a_head_is_judged_by_the_mean_over_what_it_owns():
+def test_the_loss_of_a_head_is_the_mean_over_the_transitions_it_owns():
     td_error = tensor([[1, 2], [3, 4], [5, 6]])
     mask = torch.tensor([[True, False], [False, False], [True, True]])
     losses = head_losses(td_error, mask, tensor([1, 1, 1]), "squared")
@@ -134,7 +134,7 @@ def test_an_error_that_overflows_spoils_only_the_head_that_owns_it(kind, huge):
     assert td_error.grad[:, [0, 2]].tolist() == [*alone.grad.tolist(), [0, 0]]
 
 
-def test_priorities_leave_out_what_no_head_of_theirs_says():
+def test_priorities_ignore_heads_that_do_not_own_the_transition():
     td_error, mask = tensor([[1, float("inf")], [float("nan"), 2]]), torch.tensor([[True, False], [False, True]])
     assert mean_owned_error(td_error, mask).tolist() == [1, 2]
 

@@ -62,20 +62,20 @@ def test_autograd_learns_the_rest(ensemble, engine):
 
 
 @pytest.mark.parametrize("ensemble", UNSUPPORTED.values(), ids=UNSUPPORTED)
-def test_asking_the_kernel_for_what_it_does_not_support_says_what_to_do(ensemble):
+def test_requesting_the_kernel_for_an_unsupported_ensemble_names_the_remedy(ensemble):
     with pytest.raises(
         UsageError, match=r"--engine compiled needs .*two --hidden-sizes on discrete .*use --engine auto"
     ):
         build(*ensemble, engine="compiled")
 
 
-def test_the_kernel_runs_on_the_processor_only(monkeypatch):
+def test_the_kernel_runs_on_the_cpu_only(monkeypatch):
     monkeypatch.setattr("bootdqn.agent.learner._is_available", lambda _: True)
     with pytest.raises(UsageError, match=r"--engine compiled needs .*--device cpu.*; use --engine auto"):
         build(*SUPPORTED, engine="compiled", device="cuda")
 
 
-def test_a_device_that_is_not_there_is_named(monkeypatch):
+def test_a_device_that_is_not_available_is_named(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     with pytest.raises(UsageError, match="--device cuda:2 is not there: PyTorch sees 2 CUDA devices"):

@@ -55,7 +55,7 @@ def test_steps_too_small_for_bf16_add_up_in_the_masters(spec):
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
-def test_a_state_carried_over_goes_on_to_the_last_bit(spec):
+def test_a_restored_bf16_learner_continues_bit_for_bit(spec):
     first, second = batches(spec, 6), batches(spec, 9)[6:]
     learner = make(spec, "bf16")
     for count, batch in enumerate(first):
@@ -76,12 +76,12 @@ def test_the_compiled_kernel_has_no_bf16():
         make(SPECS["number"], "bf16", engine="compiled")
 
 
-def test_an_unknown_precision_is_refused():
+def test_an_unknown_precision_is_an_error():
     with pytest.raises(ValueError, match="--precision must be one of fp32, bf16; got 'fp16'"):
         LearnerConfig(precision="fp16")
 
 
-def test_a_processor_without_bf16_is_told_so(monkeypatch):
+def test_a_cpu_without_bf16_is_a_warning(monkeypatch):
     assert precision_warning(LearnerConfig(), "cpu") == ""
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     assert "use --precision fp32" in precision_warning(LearnerConfig(precision="bf16"), "cpu")
@@ -90,8 +90,8 @@ def test_a_processor_without_bf16_is_told_so(monkeypatch):
 
 
 @pytest.mark.parametrize(("native", "advice"), [(True, ""), (False, "this cuda emulates bf16, many times slower")])
-def test_a_gpu_that_only_emulates_bf16_is_told_apart(monkeypatch, native, advice):
+def test_a_gpu_that_only_emulates_bf16_is_a_warning(monkeypatch, native, advice):
     monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation=True: native or including_emulation)
-    told = precision_warning(LearnerConfig(precision="bf16"), "cuda")
-    assert told.startswith(advice)
-    assert bool(told) == bool(advice)
+    warning = precision_warning(LearnerConfig(precision="bf16"), "cuda")
+    assert warning.startswith(advice)
+    assert bool(warning) == bool(advice)

@@ -92,7 +92,7 @@ def test_a_stack_of_frames_gets_the_papers_convolutions_whoever_stacked_them():
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype", "told"),
+    ("shape", "dtype", "description"),
     [
         ((4, 84, 84), "uint8", "images of 84 x 84 with 4 channels (the first axis), bytes scaled to [0, 1]"),
         ((210, 160, 3), "uint8", "images of 210 x 160 with 3 channels (the last axis), bytes scaled to [0, 1]"),
@@ -100,11 +100,11 @@ def test_a_stack_of_frames_gets_the_papers_convolutions_whoever_stacked_them():
         ((40, 50, 1), "float32", "images of 40 x 50 with 1 channel (the last axis)"),
     ],
 )
-def test_it_is_told_what_observations_are_taken_for(shape, dtype, told):
-    assert describe_input(BoxSpec(shape, np.dtype(dtype))) == f"observations are {told}"
+def test_the_interpretation_of_observations_is_described(shape, dtype, description):
+    assert describe_input(BoxSpec(shape, np.dtype(dtype))) == f"observations are {description}"
 
 
-def test_what_is_no_image_is_told_to_be_flattened():
+def test_observations_that_are_no_images_are_described_as_flattened():
     assert describe_input(BoxSpec((84, 84), np.dtype("uint8"))) == "observations of shape (84, 84) are flattened"
 
 
@@ -116,7 +116,7 @@ def test_other_images_have_their_channels_last(shape):
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 3), (84, 2, 3), (1, 3, 3)])
-def test_images_too_small_for_a_convolution_are_refused(shape):
+def test_images_too_small_for_a_convolution_are_an_error(shape):
     with pytest.raises(UsageError, match=r"convolutions need 3 x 3: wrap .*FlattenObservation"):
         ensemble(BoxSpec(shape, np.dtype("float32")))
 

@@ -106,7 +106,7 @@ def test_a_restored_learner_continues_bit_for_bit_though_its_own_prior_was_anoth
     np.testing.assert_array_equal(resumed.q_values(batch.observation), learner.q_values(batch.observation))
 
 
-def test_without_a_prior_an_ensemble_is_drawn_as_ever():
+def test_without_a_prior_an_ensemble_is_initialised_as_before():
     spec = EnvSpec(DiscreteSpec(9), 3)
     plain, primed = (
         make_ensemble(NetworkConfig(3, "independent", (7, 5), scale), spec, np.random.default_rng(0))
@@ -142,12 +142,12 @@ def test_bf16_takes_its_prior_along_and_keeps_it_out_of_the_optimiser():
         ({"target_rate": 0.5, "precision": "bf16"}, "--target-rate below 1 needs --precision fp32"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(setting, message):
+def test_settings_that_make_no_sense_are_an_error(setting, message):
     with pytest.raises(ValueError, match=message):
         LearnerConfig(**setting)
 
 
 @pytest.mark.parametrize(("scale", "bound"), [(-1.0, "at least 0"), (float("nan"), "finite"), (float("inf"), "finite")])
-def test_a_prior_scale_that_makes_no_sense_is_refused(scale, bound):
+def test_a_prior_scale_that_makes_no_sense_is_an_error(scale, bound):
     with pytest.raises(ValueError, match=f"--prior-scale must be {bound}"):
         NetworkConfig(prior_scale=scale)

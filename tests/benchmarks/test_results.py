@@ -37,7 +37,7 @@ def ends_early():
     return lambda _: os._exit(7)
 
 
-def test_the_others_go_on_when_the_process_of_a_peer_ends(capfd):
+def test_the_other_benchmarks_continue_when_the_process_of_a_peer_ends(capfd):
     makers = {"ours": takes_turns, "peer": ends_early, "other": takes_turns}
     seconds = race(makers, rounds=3, steps=2, warm_up=1, plain=frozenset({"peer", "other"}))
     assert seconds["ours"] >= 0

@@ -101,7 +101,7 @@ def test_whole_numbers_may_be_written_short(parser, text, number):
 
 
 @pytest.mark.parametrize("text", ["1.5", "1e-3", "0.0005k", "1e999", "_1", "1 000", "k", "", "0x10", "٣", "1M5", "nan"])
-def test_what_is_no_whole_number_is_none(parser, text):
+def test_text_that_is_no_whole_number_is_rejected(parser, text):
     with pytest.raises(UsageError, match="--count must be a whole number or all or None, got "):
         parser.parse(["here", "--count", text])
 
@@ -121,10 +121,10 @@ def test_what_is_no_whole_number_is_none(parser, text):
         ("here --count 13", "--count must not be 13"),
     ],
 )
-def test_a_mistake_is_named_with_what_to_write(parser, line, message):
-    with pytest.raises(UsageError) as refused:
+def test_an_argument_error_names_what_to_write(parser, line, message):
+    with pytest.raises(UsageError) as caught:
         parser.build(parser.parse(line.split()))
-    assert str(refused.value) == message
+    assert str(caught.value) == message
 
 
 def test_help_has_every_flag_with_its_docstring_and_default(parser, monkeypatch):

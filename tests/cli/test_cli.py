@@ -1,4 +1,4 @@
-"""The command line: what it teaches, and what it says when it is asked the wrong thing."""
+"""The command line: its help, its output and its errors."""
 
 import re
 import subprocess
@@ -29,19 +29,19 @@ def test_every_setting_is_a_flag_with_its_explanation(capsys):
 
 
 @pytest.mark.parametrize(("environment", "flag"), [("atari", "--game STR"), ("gym", "--env-id STR")])
-def test_help_says_what_must_be_said(environment, flag, capsys):
+def test_help_lists_the_required_arguments(environment, flag, capsys):
     assert run_command_line(["train", environment, "--help"]) == 0
     flags = capsys.readouterr().out.split(flag)[1].split("--")[0]
     assert "(required)" in flags
 
 
-def test_what_must_be_said_may_be_written_in_several_ways():
+def test_required_arguments_may_be_written_in_several_ways():
     assert parse(["train", "atari", "--game=pong"]).config.env.game == "Pong"
     assert parse(["train", "gym", "--env_id", "Acrobot-v1"]).config.env.env_id == "Acrobot-v1"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["train"], ["train", "-h"], ["demo", "--help"]])
-def test_help_is_given_at_every_level(arguments, capsys):
+def test_help_is_available_at_every_level(arguments, capsys):
     assert run_command_line(arguments) == 0
     assert "usage: bootdqn" in capsys.readouterr().out
 
@@ -81,13 +81,13 @@ def test_flags_become_the_configuration():
     assert to_flat(command.config) == expected
 
 
-def test_the_version_is_told(capsys):
+def test_the_version_is_printed(capsys):
     assert run_command_line(["--version"]) == 0
     assert capsys.readouterr().out.startswith("bootdqn 0.")
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"environment": "moon"}', '{"environment": "deep-sea", "sise": 3}'])
-def test_a_damaged_folder_is_a_line_and_not_a_traceback(damage, tmp_path, capsys):
+def test_a_damaged_run_directory_is_an_error_in_one_line_without_a_traceback(damage, tmp_path, capsys):
     (tmp_path / "config.json").write_text(damage)
     for arguments in (["evaluate", str(tmp_path)], [*TRAIN, "--run-dir", str(tmp_path)]):
         assert run_command_line(arguments) == 2
@@ -96,7 +96,7 @@ def test_a_damaged_folder_is_a_line_and_not_a_traceback(damage, tmp_path, capsys
         assert "Traceback" not in captured
 
 
-def test_a_folder_below_a_file_is_a_line_and_not_a_traceback(tmp_path, capsys):
+def test_a_run_directory_below_a_file_is_an_error_in_one_line_without_a_traceback(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert run_command_line([*TRAIN, "--run-dir", str(tmp_path / "file/run")]) == 2
     assert run_command_line(["demo", "--out", str(tmp_path / "file")]) == 2
@@ -111,7 +111,7 @@ def test_a_loss_that_explodes_names_the_remedy(tmp_path, capsys):
     assert "of head " in message
 
 
-def test_a_run_says_how_it_ended_and_a_second_call_that_it_already_has(tmp_path, capsys):
+def test_a_run_prints_how_it_ended_and_a_second_call_that_it_is_already_finished(tmp_path, capsys):
     arguments = [*TRAIN, "--size", "3", "--max-episodes", "5", "--run-dir", str(tmp_path / "run")]
     assert run_command_line(arguments) == 0
     assert "finished, not solved in 5 episodes" in capsys.readouterr().out
@@ -121,7 +121,7 @@ def test_a_run_says_how_it_ended_and_a_second_call_that_it_already_has(tmp_path,
     assert "mapping_seed: 0 there, 1 here, seed: 0 there, 1 here" in capsys.readouterr().err
 
 
-def test_an_evaluation_plays_as_the_run_says_unless_flags_say_otherwise(tmp_path, capsys):
+def test_an_evaluation_uses_the_settings_of_the_run_unless_flags_override_them(tmp_path, capsys):
     small = "--size 3 --max-episodes 5 --num-heads 3 --vote copeland --eval-episodes 2 --quiet --run-dir"
     assert run_command_line([*TRAIN, *small.split(), str(tmp_path / "run")]) == 0
     capsys.readouterr()
@@ -135,7 +135,7 @@ def test_an_evaluation_plays_as_the_run_says_unless_flags_say_otherwise(tmp_path
     assert "over 4 episodes" in printed
 
 
-def test_small_returns_are_told_in_digits_that_count(tmp_path, capsys, monkeypatch):
+def test_small_returns_are_printed_with_significant_digits(tmp_path, capsys, monkeypatch):
     returns = [-0.005, -0.0075, -0.005]
     found = Evaluation(returns, [10, 10, 10], cut=False, diversity={})
     monkeypatch.setattr(
@@ -145,20 +145,20 @@ def test_small_returns_are_told_in_digits_that_count(tmp_path, capsys, monkeypat
     assert "mean return -0.005833 over 3 episodes\n" in capsys.readouterr().out
 
 
-def test_without_a_folder_one_is_picked_under_runs(tmp_path, monkeypatch, capsys):
+def test_without_a_run_directory_one_is_chosen_under_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_command_line([*TRAIN, "--size", "3", "--max-episodes", "2", "--strategy", "greedy"]) == 0
     assert (tmp_path / "runs/deep-sea-3-greedy-seed0/summary.json").exists()
     assert "runs/deep-sea-3-greedy-seed0" in capsys.readouterr().out
 
 
-def test_an_engine_that_does_not_fit_is_a_mistake(tmp_path, capsys):
+def test_an_unsupported_engine_is_a_usage_error(tmp_path, capsys):
     arguments = [*TRAIN, "--engine", "compiled", "--hidden-sizes", "8", "--run-dir", str(tmp_path / "run")]
     assert run_command_line(arguments) == 2
     assert "with --ensemble independent, two --hidden-sizes on discrete observations" in capsys.readouterr().err
 
 
-def test_a_missing_device_is_a_mistake(tmp_path, capsys):
+def test_a_missing_device_is_a_usage_error(tmp_path, capsys):
     import torch
 
     device = f"cuda:{torch.cuda.device_count()}"
@@ -166,8 +166,8 @@ def test_a_missing_device_is_a_mistake(tmp_path, capsys):
     assert "--device" in capsys.readouterr().err
 
 
-def test_a_report_names_its_page_and_the_folder_of_its_files(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bootdqn.reports.report.write_report", lambda _folder, out: out)
+def test_a_report_names_its_page_and_the_directory_of_its_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bootdqn.reports.report.write_report", lambda _run_dir, out: out)
     assert run_command_line(["report", str(tmp_path)]) == 0
     page, files = tmp_path / "report.html", tmp_path / "report_files"
     assert capsys.readouterr().out == f"Open {page} in a browser; its figures and tables are in {files}.\n"
@@ -217,7 +217,7 @@ def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
         ("CUDA out of memory. Tried to allocate 20.00 GiB.\nGPU 0 has ...", ["--batch-size", "--device cpu"]),
     ],
 )
-def test_a_lack_of_memory_is_told_with_the_flags_that_take_it(error, remedies, capsys, monkeypatch, tmp_path):
+def test_a_lack_of_memory_is_reported_with_the_flags_that_reduce_it(error, remedies, capsys, monkeypatch, tmp_path):
     import torch
 
     def fail(*_args, **_options):
@@ -225,10 +225,10 @@ def test_a_lack_of_memory_is_told_with_the_flags_that_take_it(error, remedies, c
 
     monkeypatch.setattr("bootdqn.training.run.make_components", fail)
     assert run_command_line([*TRAIN, "--run-dir", str(tmp_path / "run")]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("bootdqn: not enough memory (")
-    assert told.count("\n") == 1
-    assert all(remedy in told for remedy in remedies)
+    message = capsys.readouterr().err
+    assert message.startswith("bootdqn: not enough memory (")
+    assert message.count("\n") == 1
+    assert all(remedy in message for remedy in remedies)
 
 
 def test_an_error_of_another_kind_keeps_its_traceback(monkeypatch, tmp_path):
@@ -244,7 +244,7 @@ def test_an_error_of_another_kind_keeps_its_traceback(monkeypatch, tmp_path):
     ("command", "doing"),
     [("evaluate", "training.evaluation.evaluate_saved_run"), ("inspect", "inspector.page.inspect_run")],
 )
-def test_a_command_that_is_interrupted_says_so_in_a_line(command, doing, capsys, monkeypatch):
+def test_an_interrupted_command_reports_it_in_one_line(command, doing, capsys, monkeypatch):
     def interrupted(*_args, **_options):
         raise KeyboardInterrupt
 
@@ -253,7 +253,7 @@ def test_a_command_that_is_interrupted_says_so_in_a_line(command, doing, capsys,
     assert capsys.readouterr().err == "bootdqn: interrupted\n"
 
 
-def test_an_interrupt_while_the_command_line_loads_is_a_line_and_not_a_traceback(capsys, monkeypatch):
+def test_an_interrupt_while_the_command_line_loads_is_one_line_without_a_traceback(capsys, monkeypatch):
     class Interrupting:
         @staticmethod
         def find_spec(name, *_):
@@ -268,21 +268,21 @@ def test_an_interrupt_while_the_command_line_loads_is_a_line_and_not_a_traceback
     assert capsys.readouterr().err == "bootdqn: interrupted\n"
 
 
-def test_the_installed_command_begins_there():
+def test_the_installed_command_starts_there():
     with (ROOT / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["scripts"] == {"bootdqn": f"{main.__module__}:{main.__name__}"}
 
 
 @pytest.mark.parametrize("command", ["evaluate", "inspect", "resume"])
-def test_a_directory_that_holds_runs_is_answered_with_them(tmp_path, monkeypatch, capsys, command):
+def test_an_error_about_a_directory_of_runs_lists_them(tmp_path, monkeypatch, capsys, command):
     monkeypatch.chdir(tmp_path)
     for seed in range(6):
         write_deep_sea(tmp_path / f"study/gain/seed-{seed}", seed=seed)
-    told = "is not a run directory: it has no config.json; choose one of those in it: study/gain/seed-0"
+    message = "is not a run directory: it has no config.json; choose one of those in it: study/gain/seed-0"
     for root in (".", "study", "study/gain"):
         assert run_command_line([command, root]) == 2
         error = capsys.readouterr().err
-        assert told in error
+        assert message in error
         assert error.endswith("study/gain/seed-2, study/gain/seed-3 and 2 more\n")
     assert run_command_line([command, "study/gain/sed-4"]) == 2
     assert capsys.readouterr().err == ("bootdqn: study/gain/sed-4 does not exist; did you mean 'study/gain/seed-4'?\n")

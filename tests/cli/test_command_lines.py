@@ -1,4 +1,4 @@
-"""Command lines that cannot be meant: each is answered in a line or two that says what to write instead."""
+"""Malformed command lines: each is an error of one or two lines that names what to write instead."""
 
 import shlex
 
@@ -9,7 +9,7 @@ from reference.malformed import MALFORMED, contents, make_directories
 
 
 @pytest.mark.parametrize(("line", "hint"), MALFORMED.items(), ids=MALFORMED)
-def test_what_cannot_be_meant_is_answered_with_what_to_write_instead(tmp_path, monkeypatch, capsys, line, hint):
+def test_a_malformed_command_line_is_an_error_that_names_the_remedy(tmp_path, monkeypatch, capsys, line, hint):
     make_directories(tmp_path)
     monkeypatch.chdir(tmp_path)
     before = contents(tmp_path)

@@ -1,4 +1,4 @@
-"""Flags that change nothing about a run's numbers: each reaches what it is for."""
+"""Flags that change nothing about a run's numbers: each reaches the code that uses it."""
 
 import json
 
@@ -14,7 +14,7 @@ SAVING = {"saving": SavingConfig(checkpoint_every_minutes=7.0, checkpoint_every_
 
 
 class ReachedError(Exception):
-    """Nothing else is done."""
+    """Raised instead of doing the work."""
 
 
 @pytest.mark.parametrize(

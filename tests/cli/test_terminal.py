@@ -39,7 +39,7 @@ def terminals():
 
 
 @pytest.mark.parametrize(("line", "hint"), MALFORMED.items(), ids=MALFORMED)
-def test_a_mistake_is_answered_in_a_line_or_two_in_every_terminal(terminals, tmp_path, line, hint):
+def test_a_usage_error_takes_one_or_two_lines_in_every_terminal(terminals, tmp_path, line, hint):
     make_directories(tmp_path)
     before = contents(tmp_path)
     answers = terminals.run(shlex.split(line), TERMINALS, tmp_path)
@@ -69,7 +69,7 @@ def test_help_is_readable_in_every_terminal_and_has_no_colour_where_none_is_want
 
 
 @pytest.mark.parametrize("line", TYPICAL)
-def test_a_mistake_typed_in_a_fresh_process_gets_the_same_answer(tmp_path, line):
+def test_a_usage_error_in_a_fresh_process_is_the_same(tmp_path, line):
     def execute():
         os.execv(sys.executable, [sys.executable, "-m", "bootdqn", *shlex.split(line)])
 

@@ -1,4 +1,4 @@
-"""Where an error came from, as a user is told."""
+"""The origin of an error, as reported to users."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ def error_of(call):
     return caught.value
 
 
-def test_the_users_line_is_told_and_not_that_of_the_library_it_called():
+def test_the_users_line_is_reported_and_not_that_of_the_library_it_called():
     def of_the_user():
         return json.loads("{")
 
@@ -27,13 +27,13 @@ def test_the_users_line_is_told_and_not_that_of_the_library_it_called():
     assert raised_in(error) == f"{__file__}, line {of_the_user.__code__.co_firstlineno + 1}"
 
 
-def test_a_line_of_a_library_is_told_where_the_user_has_none(monkeypatch):
+def test_a_line_of_a_library_is_reported_where_the_user_has_none(monkeypatch):
     monkeypatch.setattr(errors, "_INSTALLED", (*errors._INSTALLED, errors.Path(__file__).parents[2]))
     error = error_of(lambda: json.loads("{"))
     assert raised_in(error).startswith(sys.modules["json.decoder"].__file__)
 
 
-def test_a_line_of_our_own_is_never_told(tmp_path):
+def test_a_line_of_this_package_is_never_reported(tmp_path):
     error = error_of(lambda: read_json_object(tmp_path / "nowhere.json", CONFIG))
     while error.__traceback__.tb_next:
         error.__traceback__ = error.__traceback__.tb_next
@@ -57,8 +57,8 @@ def test_a_lack_of_memory_is_blamed_on_nobody(error):
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not fit"), OSError("gone")], ids=repr)
 def test_whatever_else_is_raised_is_blamed(error):
-    told = f"the evaluation raised {type(error).__name__}: {error}"
-    with pytest.raises(TrainingError, match=told) as caught, blamed_on("the evaluation"):
+    message = f"the evaluation raised {type(error).__name__}: {error}"
+    with pytest.raises(TrainingError, match=message) as caught, blamed_on("the evaluation"):
         raise error
     assert caught.value.__cause__ is error
 

@@ -174,12 +174,12 @@ NUMBERS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan
 @given(
     st.none() | PRINTABLE | NUMBERS | st.lists(PRINTABLE | NUMBERS, max_size=3) | st.sampled_from(["none", "1", "tru"])
 )
-def test_what_is_written_is_read_as_the_same(value):
+def test_a_written_value_is_read_back_unchanged(value):
     read = parse_as(Any, format_literal(value))
     assert (type(read), read) == (type(value), value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": 1}, [None], object(), 1j])
-def test_what_no_text_means_is_refused(value):
+def test_values_that_cannot_be_written_as_text_are_an_error(value):
     with pytest.raises(ValueError, match="cannot be written as text"):
         format_literal(value)

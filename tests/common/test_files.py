@@ -23,7 +23,7 @@ def test_a_write_leaves_nothing_else_behind(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_two_writers_of_one_file_do_not_meet(tmp_path, monkeypatch):
+def test_two_writers_of_one_file_do_not_interfere(tmp_path, monkeypatch):
     path, sync = tmp_path / "a.txt", os.fsync
 
     def let_another_write_in_between(handle):
@@ -37,7 +37,7 @@ def test_two_writers_of_one_file_do_not_meet(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_half_written_last_line_is_passed_over(tmp_path):
+def test_a_half_written_last_line_is_skipped(tmp_path):
     directory = RunDirectory(tmp_path)
     directory.metrics.write_text('{"kind": "episode", "n": 1}\n{"kind": "update"}\n{"kind": "epi')
     assert list(directory.read_metrics("episode")) == [{"kind": "episode", "n": 1}]

@@ -1,4 +1,4 @@
-"""JSON of somebody else: a value that could hurt a reader is refused where the file is read."""
+"""Untrusted JSON: a value that could harm a reader is an error when the file is read."""
 
 import json
 import os
@@ -34,7 +34,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("value", "problem"), REFUSED.values(), ids=REFUSED)
-def test_values_that_no_run_has_are_refused_with_the_reason(value, problem):
+def test_values_that_no_run_has_are_an_error_with_the_reason(value, problem):
     content = json.dumps({"before": 1, "setting": value}).encode()
     with pytest.raises(DamagedFileError, match=f"^here: .*{problem}"):
         parse_json_object(content, "here", RECORD)
@@ -57,7 +57,7 @@ def test_the_state_of_a_random_stream_has_128_bits():
 
 
 @pytest.mark.parametrize("content", [b"", b"  \n", b"{", b"\xff", b"[]", b"NaN", b"[" * 100_000, b"9" * 5000])
-def test_what_is_no_object_is_refused(content):
+def test_json_that_is_no_object_is_an_error(content):
     with pytest.raises(DamagedFileError, match=r"^here"):
         parse_json_object(content, "here", CONFIG)
 
@@ -115,7 +115,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("kind", "make"), KINDS.items(), ids=KINDS)
-def test_what_is_no_file_is_named_and_not_opened(tmp_path, kind, make):
+def test_a_path_that_is_no_regular_file_is_named_and_not_opened(tmp_path, kind, make):
     directory = RunDirectory(tmp_path)
     reads = {
         directory.config: directory.read_config,

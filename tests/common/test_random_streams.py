@@ -13,8 +13,8 @@ from bootdqn.common.random_streams import RandomStreams, random_stream
 PURPOSES = ("networks", "masks", "acting", "replay", "environment/0", "environment/1", "environment/10", "")
 
 
-def draw_everything(rng):
-    """Draw in several ways, also those that keep half a draw for later."""
+def sample_everything(rng):
+    """Sample in several ways, including those that buffer a part of a sample."""
     halves = rng.integers(0, 100, 3, dtype=np.uint32)
     return [*rng.random(3), *rng.normal(size=3), *halves, *rng.permutation(5)]
 
@@ -23,10 +23,10 @@ def draw_everything(rng):
 
 
 def test_a_stream_depends_on_seed_and_purpose_alone():
-    assert draw_everything(random_stream(3, "masks")) == draw_everything(random_stream(3, "masks"))
-    draws = [tuple(random_stream(seed, purpose).random(4)) for seed in range(20) for purpose in PURPOSES]
-    assert len(set(draws)) == len(draws)
-    assert len({draw[0] for draw in draws}) == len(draws)
+    assert sample_everything(random_stream(3, "masks")) == sample_everything(random_stream(3, "masks"))
+    samples = [tuple(random_stream(seed, purpose).random(4)) for seed in range(20) for purpose in PURPOSES]
+    assert len(set(samples)) == len(samples)
+    assert len({sample[0] for sample in samples}) == len(samples)
 
 
 def test_streams_of_neighbouring_seeds_and_purposes_are_uncorrelated():
@@ -35,14 +35,14 @@ def test_streams_of_neighbouring_seeds_and_purposes_are_uncorrelated():
     assert np.abs(correlation).max() < 4 / np.sqrt(20_000)
 
 
-def test_first_draws_over_many_seeds_are_uniform():
+def test_first_samples_over_many_seeds_are_uniform():
     first = [random_stream(seed, "masks").random() for seed in range(2000)]
     assert stats.kstest(first, "uniform").pvalue > 0.01
 
 
 def test_large_seeds_are_streams_of_their_own():
-    draws = {random_stream(seed, "masks").random() for seed in (0, 1, 2**32, 2**32 + 1, 2**64, 2**100)}
-    assert len(draws) == 6
+    samples = {random_stream(seed, "masks").random() for seed in (0, 1, 2**32, 2**32 + 1, 2**64, 2**100)}
+    assert len(samples) == 6
 
 
 def test_no_global_generator_is_touched():
@@ -52,26 +52,26 @@ def test_no_global_generator_is_touched():
 
 
 @pytest.mark.parametrize(
-    ("seed", "purpose", "draws"),
+    ("seed", "purpose", "samples"),
     [
         (0, "networks", [10090115296030593817, 11465419819068978064]),
         (7, "environment/0", [14774703618841748173, 5785115972902744319]),
     ],
 )
-def test_the_draws_of_a_stream_never_change(seed, purpose, draws):
-    assert random_stream(seed, purpose).bit_generator.random_raw(2).tolist() == draws
+def test_the_samples_of_a_stream_never_change(seed, purpose, samples):
+    assert random_stream(seed, purpose).bit_generator.random_raw(2).tolist() == samples
 
 
 # Streams of one run
 
 
 @given(st.permutations(PURPOSES), st.lists(st.sampled_from(PURPOSES), max_size=30))
-def test_neither_the_order_of_first_use_nor_other_draws_change_a_stream(order, draws):
+def test_neither_the_order_of_first_use_nor_other_samples_change_a_stream(order, samples):
     streams = RandomStreams(5)
     for purpose in order:
         streams[purpose]
     count = dict.fromkeys(PURPOSES, 0)
-    for purpose in draws:
+    for purpose in samples:
         streams[purpose].random()
         count[purpose] += 1
     for purpose in PURPOSES:
@@ -94,29 +94,29 @@ def test_a_stream_is_one_object_that_stays():
 def test_streams_restored_through_json_continue_exactly():
     streams = RandomStreams(11)
     for purpose in PURPOSES:
-        draw_everything(streams[purpose])
+        sample_everything(streams[purpose])
     text = json.dumps(streams.get_state())
     resumed = RandomStreams(11)
     resumed.set_state(json.loads(text))
     for purpose in (*PURPOSES, "first used after"):
-        assert draw_everything(resumed[purpose]) == draw_everything(streams[purpose])
+        assert sample_everything(resumed[purpose]) == sample_everything(streams[purpose])
 
 
 def test_restoring_goes_back_for_every_stream_also_one_first_used_later():
     streams = RandomStreams(2)
     streams["masks"].random()
     state = streams.get_state()
-    expected = {purpose: draw_everything(streams[purpose]) for purpose in ("masks", "replay")}
+    expected = {purpose: sample_everything(streams[purpose]) for purpose in ("masks", "replay")}
     streams.set_state(state)
-    assert {purpose: draw_everything(streams[purpose]) for purpose in ("masks", "replay")} == expected
+    assert {purpose: sample_everything(streams[purpose]) for purpose in ("masks", "replay")} == expected
 
 
-def test_a_saved_state_is_not_moved_by_later_draws():
+def test_a_saved_state_is_not_changed_by_later_samples():
     streams = RandomStreams(2)
     streams["masks"].integers(10, dtype=np.uint32)
     state = streams.get_state()
     kept = json.loads(json.dumps(state))
-    draw_everything(streams["masks"])
+    sample_everything(streams["masks"])
     assert state == kept
 
 
@@ -127,6 +127,6 @@ def test_a_state_names_the_streams_in_order_whatever_the_order_of_use():
     assert list(streams.get_state()) == ["acting", "masks", "replay"]
 
 
-def test_a_negative_seed_is_refused():
+def test_a_negative_seed_is_an_error():
     with pytest.raises(ValueError, match="non-negative"):
         random_stream(-1, "masks")

@@ -1,4 +1,4 @@
-"""Observations that are none are refused before the networks see them."""
+"""Invalid observations are an error before they reach the networks."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_a_batch_keeps_its_values_and_gets_the_type_of_the_environment(observati
         (np.zeros((1, 2, 3)), LIGHTS, "bool of shape (B, 2, 3), got float64"),
     ],
 )
-def test_what_is_no_batch_of_observations_is_told_what_one_is(observations, spec, message):
+def test_an_invalid_batch_of_observations_is_an_error_that_describes_a_valid_one(observations, spec, message):
     with pytest.raises(ValueError, match=r"^observations must be ") as caught:
         as_batch(observations, spec)
     assert message in str(caught.value)

@@ -69,7 +69,7 @@ def test_every_type_keeps_every_bit(tmp_path, dtype):
     assert_same(safetensors.numpy.load_file(tmp_path / "file"), written)
 
 
-def test_arrays_of_odd_layout_are_written_as_what_they_say(tmp_path):
+def test_arrays_of_any_memory_layout_are_written_with_their_values(tmp_path):
     write_tensors(tmp_path / "file", ODD)
     assert_same(read_tensors(tmp_path / "file"), ODD)
     assert_same(safetensors.numpy.load_file(tmp_path / "file"), ODD)
@@ -80,14 +80,14 @@ def test_numbers_of_the_other_byte_order_are_the_same_numbers(tmp_path):
     assert_same(read_tensors(tmp_path / "file"), {"a": np.array([1, -2, 300], np.int32)})
 
 
-def test_a_type_that_the_format_does_not_know_is_refused_before_anything_is_written(tmp_path):
+def test_an_unsupported_type_is_an_error_before_anything_is_written(tmp_path):
     for array in (np.array([1j]), np.array(["a"]), np.array([object()])):
         with pytest.raises(KeyError):
             write_tensors(tmp_path / "file", {"a": array})
     assert not (tmp_path / "file").exists()
 
 
-def test_nothing_at_all_is_a_file_too(tmp_path):
+def test_an_empty_file_of_arrays_can_be_written(tmp_path):
     write_tensors(tmp_path / "file", {})
     assert read_tensors(tmp_path / "file") == safetensors.numpy.load_file(tmp_path / "file") == {}
 
@@ -140,14 +140,14 @@ def test_a_disk_that_takes_a_little_at_a_time_gets_everything(tmp_path, monkeypa
     assert digest == digest_of(tmp_path / "file")
 
 
-def test_a_file_that_is_there_is_not_overwritten(tmp_path):
+def test_an_existing_file_is_not_overwritten(tmp_path):
     (tmp_path / "file").write_text("something of value")
     with pytest.raises(FileExistsError):
         write_tensors(tmp_path / "file", ODD)
     assert (tmp_path / "file").read_text() == "something of value"
 
 
-def test_what_is_no_safetensors_file_is_a_damaged_one(tmp_path):
+def test_an_invalid_safetensors_file_is_reported_as_damaged(tmp_path):
     whole = tmp_path / "whole"
     write_tensors(whole, ODD)
     contents = [b"", b"\0" * 8, b"\xff" * 100, whole.read_bytes()[:-1], whole.read_bytes() + b"x", b"\x80\x04N."]

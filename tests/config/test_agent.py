@@ -1,4 +1,4 @@
-"""Flags of acting, learning, networks and replay: what is refused, and with which words."""
+"""Flags of acting, learning, networks and replay: invalid values and their error messages."""
 
 import math
 
@@ -41,14 +41,14 @@ RIGHT = [
 
 
 @pytest.mark.parametrize(("config", "values", "message"), WRONG, ids=str)
-def test_a_wrong_value_is_refused_with_its_flag_and_itself(config, values, message):
+def test_a_wrong_value_is_an_error_that_names_the_flag_and_the_value(config, values, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011 - the message is compared whole below
         config(**values)
     assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize(("config", "values"), RIGHT, ids=str)
-def test_the_last_value_before_a_wrong_one_is_taken(config, values):
+def test_the_last_valid_value_is_accepted(config, values):
     made = config(**values)
     assert {name: getattr(made, name) for name in values} == values
 
@@ -67,7 +67,7 @@ def test_a_strategy_is_written_in_one_way_only():
 
 
 @pytest.mark.parametrize("settings", [{"loss": "hubr"}, {"engine": "fast"}])
-def test_a_word_that_is_no_choice_is_refused(settings):
+def test_a_word_that_is_no_choice_is_an_error(settings):
     ((name, word),) = settings.items()
     with pytest.raises(ValueError, match=f"--{name} must be one of .*; got '{word}'"):
         LearnerConfig(**settings)

@@ -1,4 +1,4 @@
-"""Presets: settings to start from; what is given wins, and what a preset sets is recorded like any other setting."""
+"""Presets: settings to start from; explicit settings win, and those of a preset are recorded like any other."""
 
 import json
 import warnings
@@ -148,7 +148,7 @@ def test_a_run_without_one_of_its_settings_has_another_label(name):
 @pytest.mark.parametrize(
     ("preset", "scale", "warned"), [("paper", 1.0, True), ("explorer", 1.0, False), ("explorer", 2.0, True)]
 )
-def test_a_scale_of_embeddings_that_was_given_in_vain_is_a_warning(tmp_path, preset, scale, warned):
+def test_an_embedding_scale_without_effect_is_a_warning(tmp_path, preset, scale, warned):
     settings = {"env_id": "CartPole-v1", "total_steps": 10, "eval_every_steps": None, "embedding_scale": scale}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

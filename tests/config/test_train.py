@@ -54,7 +54,7 @@ def test_what_depends_on_other_settings_is_filled_in():
     assert (given.env.mapping_seed, given.learner.target_every) == (1, 2)
 
 
-def test_actions_that_are_not_drawn_have_no_seed():
+def test_actions_that_are_not_sampled_have_no_seed():
     config = resolve(from_flat({"environment": "deep-sea", "randomize_actions": False, "seed": 5}))
     assert config.env.mapping_seed is None
     assert resolve(from_flat(json.loads(json.dumps(to_flat(config))))) == config

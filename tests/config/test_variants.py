@@ -1,4 +1,4 @@
-"""What was run: no two different algorithms are one variant, and every variant has a name of its own."""
+"""Variants: no two different algorithms are one variant, and every variant has its own name."""
 
 import pytest
 
@@ -31,17 +31,17 @@ def another(value):
 
 
 @pytest.mark.parametrize("kind", DEFAULTS)
-def test_every_setting_makes_a_variant_but_those_that_say_nothing_of_the_algorithm(kind):
-    told_apart = {
+def test_every_setting_makes_a_variant_but_those_that_do_not_affect_the_algorithm(kind):
+    distinguished = {
         name
         for name, value in DEFAULTS[kind].items()
         if variant_of(DEFAULTS[kind] | {name: another(value)}, DEFAULTS[kind])
         != variant_of(DEFAULTS[kind], DEFAULTS[kind])
     }
-    assert told_apart == {*DEFAULTS[kind], "strategy"} - (NOT_PART_OF_VARIANT - {"strategy"}) - TASK_SETTINGS[kind]
+    assert distinguished == {*DEFAULTS[kind], "strategy"} - (NOT_PART_OF_VARIANT - {"strategy"}) - TASK_SETTINGS[kind]
 
 
-def test_what_runs_of_one_algorithm_may_differ_in_is_written_down():
+def test_settings_in_which_runs_of_one_algorithm_may_differ_are_listed():
     assert sorted(NOT_PART_OF_VARIANT) == [
         "device", "engine", "environment", "log_every", "preset", "seed", "snapshot_every", "strategy", "threads",
     ]  # fmt: skip
@@ -55,7 +55,7 @@ def test_values_that_depend_on_the_size_or_the_seed_are_the_default(size, seed):
     assert variant_of(to_flat(config), DEFAULTS["deep-sea"]) == Variant("gain")
 
 
-def test_a_folder_written_before_there_was_a_setting_has_its_default():
+def test_a_run_directory_older_than_a_setting_has_its_default():
     new = {"environment": "deep-sea", "strategy": "gain", "prior_scale": 0.0, "a_setting_to_come": None}
     old = {"environment": "deep-sea", "strategy": "gain"}
     assert variant_of(old, DEFAULTS["deep-sea"]) == variant_of(new, DEFAULTS["deep-sea"]) == Variant("gain")
@@ -96,7 +96,7 @@ def test_an_update_an_episode_is_one_algorithm_at_all_sizes():
         ({"hidden_sizes": [64, 32]}, "BootDQN-Gain, hidden_sizes=64x32"),
     ],
 )
-def test_a_label_says_what_is_different(changes, name):
+def test_a_label_names_the_settings_that_differ(changes, name):
     settings = {"environment": "deep-sea", "strategy": "gain", "size": 10, "seed": 3} | changes
     assert label(variant_of(settings, DEFAULTS["deep-sea"])) == name
 
@@ -107,7 +107,7 @@ def test_the_name_of_a_setting_is_text_and_no_format(name):
     assert label(Variant("gain", (("prior_scale", name),))) == f"BootDQN-Gain + prior {name}"
 
 
-def test_a_label_does_nothing_to_a_terminal():
+def test_a_label_has_no_terminal_control_characters():
     assert label(Variant("\x1b[2J", (("new\n", "\x07"),))) == r"\x1b[2J, new\n=\x07"
 
 

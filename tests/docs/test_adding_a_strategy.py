@@ -1,4 +1,4 @@
-"""The pages on code of one's own: every block of code on them does what the page says."""
+"""The pages on user code: every block of code on them does what the page describes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The page on speed: how long runs took is what the summaries of the study say, read here without our own readers."""
+"""The page on speed: its durations are those of the summaries of the study, read here without the package."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def runs(size):
             yield config["strategy"], summary
 
 
-def told(values, shown):
+def format_cell(values, shown):
     return f"{shown(median(values))} ({shown(min(values))} to {shown(max(values))}, {len(values)} runs)"
 
 
@@ -31,8 +31,8 @@ def told(values, shown):
 def test_the_table_is_that_of_the_runs(size):
     found = list(runs(size))
     speeds = [run["steps"] / run["seconds"] for _, run in found]
-    assert TABLE["steps a second"][size] == told(speeds, "{:,.0f}".format)
+    assert TABLE["steps a second"][size] == format_cell(speeds, "{:,.0f}".format)
     solved = [run["seconds"] for name, run in found if name in ("gain", "evoi:reduce=sum") and run["solved_at_strict"]]
-    assert TABLE["until Gain or EVOI (sum) has solved it"][size] == told(solved, duration)
+    assert TABLE["until Gain or EVOI (sum) has solved it"][size] == format_cell(solved, duration)
     capped = [run["seconds"] for _, run in found if run["solved_at_strict"] is None]
-    assert TABLE["until it is given up"][size] == told(capped, duration)
+    assert TABLE["until it is given up"][size] == format_cell(capped, duration)

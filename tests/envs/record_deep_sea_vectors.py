@@ -26,7 +26,7 @@ def record(settings: dict[str, Any], seed: int, episodes: int, choice: random.Ra
         settings: size, deterministic, randomize_actions, mapping_seed and unscaled_move_cost.
         seed: seed of wind and noise.
         episodes: how many.
-        choice: draws the actions.
+        choice: samples the actions.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some of its dependencies warn on import, and it warns of an undrawn map
@@ -70,7 +70,7 @@ def _episode(env: Any, mapping: list[list[int]], choice: random.Random) -> dict[
 
 
 def record_all() -> list[dict[str, Any]]:
-    """Record every kind of DeepSea: sizes from 1, both versions, drawn and undrawn maps, free and dear moves."""
+    """Record every kind of DeepSea: sizes from 1, both versions, random and fixed maps, free and costly moves."""
     choice = random.Random(0)
     runs = []
     for size, episodes in [(1, 20), (2, 20), (3, 15), (5, 12), (10, 8), (20, 4)]:

@@ -1,4 +1,4 @@
-"""The Atari games: names, screens, no-ops, sticky actions, ends of episodes, and a state that plays on exactly."""
+"""The Atari games: names, screens, no-ops, sticky actions, ends of episodes, and an exact saved state."""
 
 import hashlib
 import itertools
@@ -59,7 +59,7 @@ class SlowGame:
 
 
 def play(env, seed, steps):
-    """Play steps with actions drawn from `seed`, new episodes included; return a digest of all that is seen."""
+    """Play steps with actions sampled from `seed`, across episodes; return a digest of all results."""
     rng, digest, ends = np.random.default_rng(seed), hashlib.sha256(), 0
     for _ in range(steps):
         observation, reward, terminated, truncated, info = env.step(rng.integers(env.action_space.n))
@@ -87,7 +87,7 @@ def test_the_names_of_the_paper_and_of_the_boxes_are_known():
     ("name", "hint"),
     [("Gravitr", "did you mean 'Gravitar'"), ("ALE/Hero-v4", "did you mean 'Hero'"), ("xyzzy", "for example Gravitar")],
 )
-def test_an_unknown_game_is_told_the_closest_one(name, hint):
+def test_an_unknown_game_is_an_error_that_suggests_the_closest_one(name, hint):
     with pytest.raises(ValueError, match=f"^--game must be .*, got '{name}'; {hint}"):
         AtariConfig(name)
 
@@ -109,7 +109,7 @@ def test_the_games_are_those_that_ale_registers():
         ("max_episode_frames", 33, "at least 34, the no-ops and one step"),
     ],
 )
-def test_impossible_settings_are_refused_by_their_flag(field, value, demand):
+def test_impossible_settings_are_an_error_that_names_the_flag(field, value, demand):
     message = f"--{field.replace('_', '-')} must be {demand}, got {value}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         AtariConfig(**{field: value})
@@ -121,13 +121,13 @@ def test_the_flags_need_neither_emulator_nor_network():
 
 
 @pytest.mark.parametrize("module", ["ale_py", "cv2"])
-def test_a_missing_package_is_answered_with_the_command_that_installs_it(monkeypatch, module):
+def test_a_missing_package_is_an_error_with_the_command_that_installs_it(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UsageError, match=r"in the clone of bootdqn, pip install .*'\.\[atari\]'.*" + module):
         make_atari(AtariConfig())
 
 
-def test_a_game_whose_minimal_actions_lack_a_no_op_is_told_what_to_do():
+def test_a_game_without_a_no_op_in_its_minimal_actions_is_an_error_that_names_the_remedy():
     with pytest.raises(UsageError, match="add --full-action-space, or --noop-max 0"):
         make_atari(AtariConfig("Backgammon"))
     assert make_atari(AtariConfig("Backgammon", noop_max=0)).action_space.n == 3
@@ -139,7 +139,7 @@ def test_the_minimal_action_set_of_the_paper_s_games_is_the_full_one(game):
     assert make_atari(AtariConfig(game)).action_space.n == 18
 
 
-def test_effective_settings_tell_what_the_environment_does():
+def test_effective_settings_describe_the_environment():
     config = AtariConfig("Pong", sticky=0.25)
     settings = effective_settings(config)
     assert settings == json.loads(json.dumps(settings))
@@ -199,7 +199,7 @@ def test_every_pixel_and_reward_is_that_of_the_raw_emulator(rom, sticky, merge):
 # Beginnings
 
 
-def test_an_episode_begins_with_one_to_thirty_no_ops():
+def test_an_episode_starts_with_one_to_thirty_no_ops():
     env = make_atari(AtariConfig("Pong"))
     env.reset(seed=0)
     counts = [env.reset()[1]["episode_frame_number"] for _ in range(160)]
@@ -317,7 +317,7 @@ def stopped_games():
     return games
 
 
-def test_a_stopped_game_plays_on_in_a_new_process_as_if_it_had_not_been_stopped(stopped_games, tmp_path):
+def test_a_saved_game_continues_exactly_in_a_new_process(stopped_games, tmp_path):
     path = tmp_path / "states.pickle"
     path.write_bytes(pickle.dumps([(config, state) for config, state, _ in stopped_games]))
     command = [sys.executable, "-c", RESUME, str(path)]
@@ -327,7 +327,7 @@ def test_a_stopped_game_plays_on_in_a_new_process_as_if_it_had_not_been_stopped(
     assert all(ends >= 2 for _, _, (_, ends) in stopped_games)  # through new episodes and their no-ops
 
 
-def test_a_stopped_game_plays_on_in_an_environment_that_is_in_use(stopped_games):
+def test_a_saved_game_continues_exactly_in_an_environment_already_in_use(stopped_games):
     for config, state, expected in stopped_games[1::2]:
         env = make_atari(config)
         env.reset(seed=5)
@@ -344,7 +344,7 @@ def test_the_state_is_small_and_made_of_json_values_and_bytes(stopped_games):
         assert json.loads(as_text)["actions"] == state["actions"].hex()
 
 
-def test_a_game_stopped_before_or_after_an_episode_plays_on():
+def test_a_game_saved_before_or_after_an_episode_continues_exactly():
     config = AtariConfig("Gravitar", sticky=0.25, max_episode_frames=100)
     env = make_atari(config)
 
@@ -353,11 +353,11 @@ def test_a_game_stopped_before_or_after_an_episode_plays_on():
         other.set_state(env.get_state())
         return other
 
-    other = copy_of(env)  # nothing has begun, and no seed was given
+    other = copy_of(env)  # before the first reset, without a seed
     with pytest.raises(gymnasium.error.ResetNeeded):
         other.step(0)
     np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
-    other = copy_of(env)  # begun, and no step made
+    other = copy_of(env)  # after a reset, before a step
     assert play(env, seed=1, steps=10) == play(other, seed=1, steps=10)
     while not env.step(0)[3]:
         pass
@@ -366,14 +366,14 @@ def test_a_game_stopped_before_or_after_an_episode_plays_on():
     assert play(env, seed=1, steps=30) == play(other, seed=1, steps=30)
 
 
-def test_a_state_of_other_settings_is_refused(stopped_games):
+def test_a_state_of_other_settings_is_an_error(stopped_games):
     config, state, _ = stopped_games[0]
     with pytest.raises(ValueError, match="make the environment with the settings it was saved with"):
         make_atari(replace(config, frame_skip=3)).set_state(state)
     make_atari(replace(config, clip_rewards=False, total_frames=1)).set_state(state)  # the same game
 
 
-def test_an_episode_that_comes_out_differently_is_reported_with_the_versions_it_needs(stopped_games):
+def test_an_episode_that_is_not_reproduced_is_reported_with_the_versions_it_needs(stopped_games):
     config, state, _ = stopped_games[1]
     with pytest.raises(UsageError, match=f"came out differently: install .*ale_py {ale_py.__version__}"):
         make_atari(config).set_state(state | {"actions": state["actions"][:-1]})

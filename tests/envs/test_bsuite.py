@@ -40,7 +40,7 @@ def test_deep_sea_is_solved_at_the_first_logged_episode_with_fewer_than_nine_ten
     assert counted("deep_sea", ~good[:16]).solved_at is None
 
 
-def test_with_wind_a_fifth_must_be_good_and_the_first_hundred_episodes_are_not_looked_at():
+def test_with_wind_a_fifth_must_be_good_and_the_first_hundred_episodes_are_ignored():
     assert counted("deep_sea_stochastic", np.zeros(99)).solved_at is None
     assert counted("deep_sea_stochastic", np.zeros(100)).solved_at == 100
     fifth = np.arange(300) % 5 != 0

@@ -139,12 +139,12 @@ def test_the_image_shows_the_pole_below_the_cart_at_first_and_the_rewarded_part_
     ("settings", "message"),
     [({"height_threshold": float("nan")}, "height_threshold"), ({"render_mode": "human"}, "render_mode")],
 )
-def test_settings_that_make_no_sense_are_refused(settings, message):
+def test_settings_that_make_no_sense_are_an_error(settings, message):
     with pytest.raises(ValueError, match=message):
         CartpoleSwingup(**settings)
 
 
-def test_an_action_that_does_not_exist_is_refused():
+def test_an_action_that_does_not_exist_is_an_error():
     env = CartpoleSwingup()
     env.reset(seed=0)
     with pytest.raises(ValueError, match="action must be 0, 1 or 2"):

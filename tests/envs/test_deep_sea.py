@@ -27,14 +27,14 @@ def runs_of_bsuite(source: str) -> list[dict[str, Any]]:
     choice = random.Random(20250101)
     runs = []
     for _ in range(150):
-        drawn = {
+        env_settings = {
             "size": choice.choice([1, 2, 3, 4, 5, 8, 13, 30]),
             "deterministic": choice.random() < 0.3,
             "randomize_actions": choice.random() < 0.8,
             "mapping_seed": choice.choice([0, 42, choice.randrange(2**32)]),
             "unscaled_move_cost": choice.choice([0.01, 0.0, 1.0, -0.2, choice.random()]),
         }
-        runs.append(record(drawn, choice.choice([0, 1, choice.randrange(2**32)]), 20, choice))
+        runs.append(record(env_settings, choice.choice([0, 1, choice.randrange(2**32)]), 20, choice))
     return runs
 
 
@@ -212,7 +212,7 @@ class TestProperties:
         assert other.get_state() == unbroken.get_state()
 
 
-def test_a_state_holds_the_second_half_of_a_pair_of_normal_draws() -> None:
+def test_a_state_holds_the_second_of_a_pair_of_normal_samples() -> None:
     env, other = DeepSea(size=1, deterministic=False), DeepSea(size=1, deterministic=False)
     env.reset(seed=0)
     env.step(1 - env.optimal_action(0, 0))
@@ -222,14 +222,14 @@ def test_a_state_holds_the_second_half_of_a_pair_of_normal_draws() -> None:
     assert walk(other, random.Random(0), 10) == walk(env, random.Random(0), 10)
 
 
-def test_a_state_before_the_first_reset_fixes_the_wind_that_is_still_to_be_drawn() -> None:
+def test_a_state_before_the_first_reset_fixes_the_wind_that_is_sampled_later() -> None:
     env, other = DeepSea(size=2, deterministic=False), DeepSea(size=2, deterministic=False)
     other.set_state(json.loads(json.dumps(env.get_state())))
     assert walk(other, random.Random(0), 20) == walk(env, random.Random(0), 20)
     assert other.np_random_seed == env.np_random_seed
 
 
-def test_a_state_of_other_settings_is_refused() -> None:
+def test_a_state_of_other_settings_is_an_error() -> None:
     state = DeepSea(size=4).get_state()
     for other in (DeepSea(size=5), DeepSea(size=4, deterministic=False), DeepSea(size=4, unscaled_move_cost=0.0)):
         with pytest.raises(ValueError, match="make the environment with the settings it was saved with"):
@@ -277,7 +277,7 @@ def test_going_right_in_the_wind_earns_the_optimal_return_on_average() -> None:
     assert not any(info["bad_episode"] for *_, info in episodes)
 
 
-def test_one_means_right_everywhere_when_the_map_is_not_drawn() -> None:
+def test_action_one_is_right_everywhere_without_a_random_action_map() -> None:
     env = DeepSea(size=3, randomize_actions=False)
     assert env.action_mapping.tolist() == [[1] * 3] * 3
     env.reset()
@@ -369,12 +369,12 @@ class TestRendering:
         assert isinstance(image, np.ndarray)
         assert image.shape[0] == image.shape[1] >= max(300, 8 * size)
 
-    def test_nothing_is_drawn_before_a_reset_or_without_a_mode(self) -> None:
+    def test_nothing_is_rendered_before_a_reset_or_without_a_mode(self) -> None:
         with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
             DeepSea(size=3, render_mode="ansi").render()
         with pytest.warns(UserWarning, match="make DeepSea with a render_mode"):
             assert DeepSea(size=3).render() is None
 
-    def test_an_unknown_mode_is_refused(self) -> None:
+    def test_an_unknown_mode_is_an_error(self) -> None:
         with pytest.raises(ValueError, match="got 'human'"):
             DeepSea(render_mode="human")

@@ -1,4 +1,4 @@
-"""Any environment with discrete actions, and a clear word about the others."""
+"""Any environment with discrete actions, and a clear error for the others."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ from bootdqn.envs.factory import effective_settings, make_environment, spec_of
         (AtariConfig(game="Gravitar"), EnvSpec(BoxSpec((4, 84, 84), np.dtype("uint8"), stacked=True), 18)),
     ],
 )
-def test_the_spec_says_what_an_agent_must_know(config, spec):
+def test_the_spec_describes_observations_and_actions(config, spec):
     assert spec_of(make_environment(config)) == spec
 
 
@@ -32,7 +32,7 @@ def test_the_spec_says_what_an_agent_must_know(config, spec):
     "config",
     [DeepSeaConfig(size=4, mapping_seed=0), AtariConfig(game="Pong", noop_max=0, max_episode_frames=203)],
 )
-def test_no_episode_is_longer_than_the_configuration_says(config):
+def test_no_episode_exceeds_the_configured_length(config):
     env, steps, ended = make_environment(config), 0, False
     env.reset(seed=0)
     while not ended:
@@ -61,7 +61,7 @@ def test_a_misspelt_environment_is_named_with_the_closest_one():
         make_environment(GymConfig(env_id="CartPol-v1"))
 
 
-def test_options_go_to_the_environment_as_what_they_mean():
+def test_options_reach_the_environment_with_their_types():
     config = GymConfig(env_id="bootdqn/TwoPaths-v0", env_options=("long=4", "short=2"))
     assert config.options == {"long": 4, "short": 2}
     assert spec_of(make_environment(config)).observation == DiscreteSpec(1 + (4 - 1) + (2 - 1) + 2)  # and the two ends
@@ -86,7 +86,7 @@ def test_options_that_an_environment_does_not_take_are_named():
         (("id=CartPole-v1",), "cannot set id"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, message):
+def test_options_that_make_no_sense_are_an_error(options, message):
     with pytest.raises(ValueError, match=message):
         GymConfig(env_options=options)
 
@@ -155,6 +155,6 @@ def test_of_a_dictionary_the_image_is_taken():
     np.testing.assert_array_equal(observation, np.full((7, 7, 3), 5))
 
 
-def test_only_atari_does_more_than_its_flags_say():
+def test_only_atari_has_effective_settings_beyond_its_flags():
     assert effective_settings(DeepSeaConfig()) == {}
     assert effective_settings(AtariConfig(sticky=0.25))["sticky"] == 0.25

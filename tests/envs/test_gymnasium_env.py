@@ -1,4 +1,4 @@
-"""Episodes that are saved as their seed and their actions, and played again."""
+"""Episodes that are saved as their seed and their actions, and replayed."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_every_episode_has_a_seed_of_its_own():
 
 @pytest.mark.parametrize("make", [cart_pole, wind])
 @pytest.mark.parametrize("steps", [0, 1, 4, 37, 120])
-def test_another_environment_goes_on_from_the_state(make, steps):
+def test_another_environment_continues_from_the_state(make, steps):
     one, other = make(), make()
     one.reset(seed=9)
     play(one, actions_of(2, steps))
@@ -76,7 +76,7 @@ def test_another_environment_goes_on_from_the_state(make, steps):
     assert play(other, actions) == play(one, actions)
 
 
-def test_a_state_from_before_the_first_episode_begins_with_the_same_one():
+def test_a_state_from_before_the_first_episode_starts_with_the_same_episode():
     one, other = cart_pole(), cart_pole()
     other.set_state(through_json(one.get_state()))
     np.testing.assert_array_equal(one.reset()[0], other.reset()[0])
@@ -123,7 +123,7 @@ class Fickle(gymnasium.Env):
 
 @pytest.mark.parametrize("num_actions", [3, 6])
 @pytest.mark.parametrize("wrong", ["observation", "reward", "over", "illegal"])
-def test_an_episode_that_comes_out_differently_is_found_out(wrong, num_actions):
+def test_an_episode_that_is_not_reproduced_is_detected(wrong, num_actions):
     env = SeededEpisodes(Fickle(wrong))
     env.reset(seed=1)
     for _ in range(num_actions):
@@ -176,7 +176,7 @@ def test_an_episode_that_is_the_same_is_played_again_in_the_same_environment():
     ],
     ids=str,
 )
-def test_a_state_that_cannot_be_one_is_refused(change):
+def test_an_invalid_state_is_an_error(change):
     env = cart_pole()
     env.reset(seed=1)
     env.step(1)
@@ -205,11 +205,11 @@ def test_a_name_without_version_is_the_latest_of_that_name(three_versions):
 
 def test_a_run_records_the_version_and_resumes_by_either_name(three_versions, tmp_path):
     small = {"environment": "gym", "total_steps": 30, "learning_starts": 10, "hidden_sizes": [4], "num_heads": 2}
-    told = []
-    callbacks = NO_CALLBACKS._replace(info=told.append)
+    messages = []
+    callbacks = NO_CALLBACKS._replace(info=messages.append)
     run(from_flat(small | {"env_id": three_versions}), tmp_path / "run", callbacks)
     assert json.loads((tmp_path / "run/config.json").read_text())["env_id"] == f"{three_versions}-v10"
-    assert f"{three_versions} is {three_versions}-v10, its latest version" in told
+    assert f"{three_versions} is {three_versions}-v10, its latest version" in messages
     for same in (three_versions, f"{three_versions}-v10"):
         assert run(from_flat(small | {"env_id": same}), tmp_path / "run").already_finished
     with pytest.raises(UsageError, match="holds another configuration"):

@@ -86,7 +86,7 @@ def test_minatar_is_found_and_is_the_game_that_resumes_exactly():
 
 
 @pytest.mark.usefixtures("registry")
-def test_a_limit_of_the_episodes_of_minatar_is_refused_as_it_would_be_ignored():
+def test_an_episode_limit_for_minatar_is_an_error_since_it_would_be_ignored():
     pytest.importorskip("minatar")
     with pytest.raises(
         UsageError, match=r"--env-options max_episode_steps=5: .* MinAtar/Breakout-v1 cannot be limited"

@@ -1,4 +1,4 @@
-"""MinAtar's games: equal to MinAtar's own environment step by step, saved and restored whole, drawn in its colours."""
+"""MinAtar's games: equal to MinAtar's own environment step by step, saved and restored, rendered in its colours."""
 
 import copy
 import json
@@ -56,7 +56,7 @@ def test_a_restored_game_continues_as_the_saved_one_wherever_it_was_saved(game):
             assert json.dumps(encode(saved.get_state())) == json.dumps(state), "saving is not playing"
 
 
-def test_a_seed_forgets_the_action_that_would_stick():
+def test_a_seed_resets_the_sticky_action():
     game = make_minatar(MinAtarConfig(game="breakout", sticky=0.9))
     game.reset(seed=0)
     episodes = []
@@ -67,7 +67,7 @@ def test_a_seed_forgets_the_action_that_would_stick():
     assert episodes[0] == episodes[1]
 
 
-def test_a_state_of_another_game_is_refused():
+def test_a_state_of_another_game_is_an_error():
     with pytest.raises(ValueError, match=r"the state is of breakout .* this game is freeway"):
         make_minatar(MinAtarConfig(game="freeway")).set_state(make_minatar(MinAtarConfig(game="breakout")).get_state())
 
@@ -105,7 +105,7 @@ def test_the_screen_is_minatars_enlarged(game):
     assert make_minatar(MinAtarConfig(game=game)).render() is None
 
 
-def test_the_last_channel_is_drawn_on_top():
+def test_the_last_channel_is_rendered_on_top():
     grid = np.zeros((10, 10, 2), bool)
     grid[0, 0], grid[0, 1, 0] = True, True
     colours = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2]], np.uint8)

@@ -57,7 +57,7 @@ def test_the_running_regret_is_the_fraction_of_bad_episodes():
 
 
 @pytest.mark.parametrize(
-    ("solved_at", "strict", "told"),
+    ("solved_at", "strict", "description"),
     [
         (57, 57, "solved at episode 57"),
         (None, None, "not solved yet"),
@@ -69,5 +69,5 @@ def test_the_running_regret_is_the_fraction_of_bad_episodes():
         (9, None, "not solved yet (by bsuite's rule, which does not ask for 10 good ones, at episode 9)"),
     ],
 )
-def test_both_readings_are_told_where_they_differ(solved_at, strict, told):
-    assert describe_solved(solved_at, strict, "not solved yet") == told
+def test_both_definitions_of_solved_are_reported_where_they_differ(solved_at, strict, description):
+    assert describe_solved(solved_at, strict, "not solved yet") == description

@@ -99,7 +99,7 @@ def test_the_actions_do_what_they_mean(short, long):
             assert set(meanings) == {"short", "long"}
 
 
-def test_what_the_actions_mean_is_drawn_for_every_state_and_only_from_its_seed():
+def test_the_meaning_of_actions_is_sampled_for_every_state_and_only_from_its_seed():
     def forward(seed, episode_seed):
         env = TwoPaths(2, 30, mapping_seed=seed)
         env.reset(seed=episode_seed)
@@ -156,7 +156,7 @@ def test_who_knows_only_the_short_path_has_a_reason_to_turn_back():
 
 
 @pytest.mark.parametrize("long", [1, 2, 4])
-def test_a_coin_finds_the_long_end_once_in_one_and_two_to_the_length_less_one(long):
+def test_random_actions_find_the_long_end_with_the_expected_probability(long):
     rng, env, found = np.random.default_rng(0), TwoPaths(1, long), 0
     episodes = 4000
     for _ in range(episodes):
@@ -183,7 +183,7 @@ def test_gymnasium_finds_nothing_wrong_and_makes_it_by_its_name():
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**31), st.lists(st.integers(0, 1), max_size=44))
-def test_an_episode_goes_on_from_its_state(seed, actions):
+def test_an_episode_continues_from_its_state(seed, actions):
     env, again = (make_environment(GymConfig("bootdqn/TwoPaths-v0")) for _ in range(2))
     env.reset(seed=seed)
     over = False
@@ -209,7 +209,7 @@ def test_an_episode_that_goes_nowhere_is_truncated(short, long):
     assert truncated == [(False, False)] * (limit - 1) + [(False, True)]
 
 
-def test_what_cannot_be_is_refused():
+def test_invalid_arguments_are_an_error():
     for lengths in ((0, 3), (2, 0), (-1, 5)):
         with pytest.raises(ValueError, match="short and long are numbers of steps, at least 1; got"):
             TwoPaths(*lengths)

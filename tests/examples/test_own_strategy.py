@@ -1,4 +1,4 @@
-"""The example of a strategy of one's own: the commands of its README run, and say what it says."""
+"""The example of a user strategy: the commands of its README run, and print what it shows."""
 
 import json
 import shutil

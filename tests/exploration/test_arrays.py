@@ -232,11 +232,11 @@ def test_the_formulas_need_neither_pytorch_nor_jax():
     assert done.stdout.strip() == "[]"
 
 
-# What is refused
+# Errors
 
 
 @by_every_formula
-def test_what_is_not_an_array_is_refused_by_its_name(formula):
+def test_an_input_that_is_no_array_is_an_error_that_names_it(formula):
     for q, name in (([[1.0, 2.0]], "list"), (None, "NoneType"), (1.0, "float"), ("q", "str"), (((1.0,),), "tuple")):
         with pytest.raises(TypeError, match=f"q must be a NumPy, PyTorch or JAX array, got {name}$"):
             formula(q)
@@ -244,7 +244,7 @@ def test_what_is_not_an_array_is_refused_by_its_name(formula):
 
 @in_every_library
 @by_every_formula
-def test_numbers_that_are_not_real_floating_point_are_refused(library, formula):
+def test_numbers_that_are_not_real_floating_point_are_an_error(library, formula):
     for dtype in ("int32", "uint8", "bool", "complex64"):
         q = library.array(np.ones((2, 3), dtype))
         with pytest.raises(TypeError, match=rf"q must hold real floating-point numbers, got dtype \S*{dtype}"):
@@ -253,7 +253,7 @@ def test_numbers_that_are_not_real_floating_point_are_refused(library, formula):
 
 @in_every_library
 @by_every_formula
-def test_q_values_of_fewer_than_two_axes_are_refused(library, formula):
+def test_q_values_of_fewer_than_two_axes_are_an_error(library, formula):
     for shape in (), (3,), (0,):
         with pytest.raises(ValueError, match=r"q must have shape \(\.\.\., K heads, A actions\), got shape") as caught:
             formula(library.array(np.ones(shape)))
@@ -262,7 +262,7 @@ def test_q_values_of_fewer_than_two_axes_are_refused(library, formula):
 
 @in_every_library
 @by_every_formula
-def test_an_ensemble_without_heads_is_refused(library, formula):
+def test_an_ensemble_without_heads_is_an_error(library, formula):
     for shape in (0, 3), (2, 0, 3), (0, 0):
         with pytest.raises(ValueError, match="q must have at least 1 head, got shape") as caught:
             formula(library.array(np.ones(shape)))
@@ -271,7 +271,7 @@ def test_an_ensemble_without_heads_is_refused(library, formula):
 
 @in_every_library
 @by_every_formula
-def test_too_few_actions_are_refused(library, formula):
+def test_too_few_actions_are_an_error(library, formula):
     needed = 2 if formula in (gain, evoi, evoi_sum) else 1
     for num_actions in range(needed):
         with pytest.raises(ValueError, match=f"needs at least {needed} action") as caught:
@@ -290,7 +290,7 @@ def test_a_single_action_is_enough_where_nothing_is_compared_with_the_second_bes
 
 @in_every_library
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
-def test_strategies_refuse_what_the_formulas_refuse(library, strategy):
+def test_strategies_reject_the_same_inputs_as_the_formulas(library, strategy):
     for method in (strategy.scores, strategy.select):
         with pytest.raises(TypeError, match="got list"):
             method([[1.0, 2.0]], 0)

@@ -1,4 +1,4 @@
-"""Boltzmann, the strategy that draws: as often as it should, by noise that is the same in every library."""
+"""Boltzmann, the strategy that samples: with the right probabilities, by the same noise in every library."""
 
 import numpy as np
 import pytest
@@ -27,19 +27,19 @@ def test_the_scores_of_boltzmann_are_the_logarithms_of_its_probabilities(strateg
 
 @in_every(LIBRARIES)
 @every(DRAWING)
-def test_a_draw_is_the_best_of_noisy_scores_and_the_same_in_every_library(library, strategy):
+def test_a_sampled_action_is_the_best_of_noisy_scores_and_the_same_in_every_library(library, strategy):
     exact, heads = coarse_q(6), np.array([0, 3, 1, 1, 2, 0])
     noise = np.random.default_rng(5).gumbel(size=(6, 5))
     own = [exact[i, heads[i]].tolist() for i in range(6)]
     expected = [np.argmax(np.log(reference.boltzmann(own[i], strategy.temperature)) + noise[i]) for i in range(6)]
     for given_heads in (heads, library.array(heads)):
-        drawn = strategy.select(library.array(exact, "float32"), given_heads, np.random.default_rng(5))
-        assert isinstance(drawn, library.kinds)
-        assert library.read(drawn).tolist() == expected
+        sampled = strategy.select(library.array(exact, "float32"), given_heads, np.random.default_rng(5))
+        assert isinstance(sampled, library.kinds)
+        assert library.read(sampled).tolist() == expected
 
 
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_actions_come_as_often_as_they_should(temperature):
+def test_actions_are_sampled_with_their_probabilities(temperature):
     q, heads = np.array([[0.0, 1.0, -1.0, 0.5], [3.0, 0.0, 0.0, 2.5]]), np.arange(40_000) % 2
     states = np.broadcast_to(q, (40_000, 2, 4))
     actions = Boltzmann(temperature).select(states, heads, np.random.default_rng(0))
@@ -52,26 +52,26 @@ def test_actions_come_as_often_as_they_should(temperature):
 
 
 def test_no_state_shares_its_noise_with_another():
-    drawn = Boltzmann().select(np.zeros((300, 1, 2)), 0, np.random.default_rng(0))
-    assert 100 < drawn.sum() < 200
+    sampled = Boltzmann().select(np.zeros((300, 1, 2)), 0, np.random.default_rng(0))
+    assert 100 < sampled.sum() < 200
 
 
 @in_every(LIBRARIES)
-def test_a_cold_draw_is_greedy_and_does_not_take_what_is_ruled_out(library):
+def test_sampling_at_a_low_temperature_is_greedy_and_never_takes_a_masked_action(library):
     values = np.random.default_rng(2).permuted(np.tile(np.arange(5.0), (3, 4, 1)), axis=-1)
-    drawn = Boltzmann(1e-3).select(library.array(values, "float32"), 1, np.random.default_rng(0))
-    assert library.read(drawn).tolist() == np.argmax(values[:, 1], axis=-1).tolist()
+    sampled = Boltzmann(1e-3).select(library.array(values, "float32"), 1, np.random.default_rng(0))
+    assert library.read(sampled).tolist() == np.argmax(values[:, 1], axis=-1).tolist()
     ruled_out = np.where(np.arange(5) == 3, -np.inf, np.zeros((400, 2, 5)))
-    drawn = library.read(Boltzmann(1e3).select(library.array(ruled_out, "float32"), 1, np.random.default_rng(0)))
-    assert set(drawn.tolist()) == {0, 1, 2, 4}
+    sampled = library.read(Boltzmann(1e3).select(library.array(ruled_out, "float32"), 1, np.random.default_rng(0)))
+    assert set(sampled.tolist()) == {0, 1, 2, 4}
 
 
-def test_a_draw_without_a_generator_is_refused_with_the_way_out():
+def test_sampling_without_a_generator_is_an_error_that_names_the_remedy():
     with pytest.raises(ValueError, match="boltzmann samples its actions: call select with rng="):
         Boltzmann().select(coarse_q(), 0)
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0])
-def test_boltzmann_refuses_a_temperature_that_is_not_positive(temperature):
+def test_boltzmann_rejects_a_temperature_that_is_not_positive(temperature):
     with pytest.raises(ValueError, match=rf"temperature must be between 1e-37 and 1e\+38, got {temperature}"):
         Boltzmann(temperature)

@@ -266,7 +266,7 @@ def test_without_spread_ucb_is_the_mean_and_ids_takes_the_best_mean(q):
 
 
 @given(st.data(), exact_q(min_actions=1))
-def test_ucb_and_ids_ask_no_head_and_follow_the_actions(data, q):
+def test_ucb_and_ids_do_not_depend_on_the_order_of_heads_and_permute_with_the_actions(data, q):
     heads = data.draw(st.permutations(range(q.shape[0])))
     actions = data.draw(st.permutations(range(q.shape[1])))
     np.testing.assert_allclose(ucb(q[heads]), ucb(q), rtol=1e-14, atol=1e-14)
@@ -339,7 +339,7 @@ def test_an_action_ruled_out_by_minus_infinity_holds_no_information():
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.inf, math.nan, 1e-40])
-def test_a_temperature_that_softens_nothing_is_refused(temperature):
+def test_an_invalid_temperature_is_an_error(temperature):
     with pytest.raises(ValueError, match=r"temperature must be between 1\.2e-38 and 3\.4e\+38 for float32, got"):
         information_gain(Q.astype(np.float32), temperature)
 
@@ -350,13 +350,13 @@ def test_an_action_ruled_out_by_minus_infinity_gains_nothing():
 
 
 @pytest.mark.parametrize("reduce", ["median", "Mean", "", None, 1, ["mean"]])
-def test_an_unknown_reduction_is_refused_with_the_known_ones(reduce):
+def test_an_unknown_reduction_is_an_error_that_lists_the_known_ones(reduce):
     with pytest.raises(ValueError, match="reduce must be one of mean, sum; got") as caught:
         evoi(Q, reduce)
     assert repr(reduce) in str(caught.value)
 
 
 @pytest.mark.parametrize("noise_variance", [0, 0.0, -1, -0.5, np.float32(-1), math.nan])
-def test_a_noise_without_variance_is_refused(noise_variance):
+def test_a_noise_without_variance_is_an_error(noise_variance):
     with pytest.raises(ValueError, match=f"noise_variance must be positive, got {noise_variance}"):
         ids(Q, noise_variance=noise_variance)

@@ -45,7 +45,7 @@ COLD_AND_HOT = (1e-37, 1.0, 1e38)
 
 @st.composite
 def masked_q(draw, min_legal=1, **sizes):
-    """Draw Q-values (..., K, A) and which of their actions (A,) are legal, so many at least; the others are -inf."""
+    """Generate Q-values (..., K, A) and a mask (A,) of at least `min_legal` legal actions; the others are -inf."""
     q = draw(exact_q(min_actions=2, **sizes))
     legal = draw(st_numpy.arrays(np.bool_, q.shape[-1]).filter(lambda legal: legal.sum() >= min_legal))
     return np.where(legal, q, -np.inf), legal
@@ -113,7 +113,7 @@ def test_a_masked_action_is_never_chosen_and_changes_no_choice(strategy, q_and_l
 
 
 @given(masked_q(batches=((40,),)), st.sampled_from(COLD_AND_HOT), st.integers(0, 7))
-def test_a_masked_action_is_never_drawn_and_takes_no_probability(q_and_legal, temperature, head):
+def test_a_masked_action_is_never_sampled_and_takes_no_probability(q_and_legal, temperature, head):
     q, legal = q_and_legal
     strategy, head = Boltzmann(temperature), head % q.shape[-2]
     assert np.all(legal[strategy.select(q, head, np.random.default_rng(0))])

@@ -1,4 +1,4 @@
-"""Strategies as text: what the command line may write, and how it is told of a slip."""
+"""Strategies as text: the notation of the command line, and its error messages."""
 
 import doctest
 import importlib
@@ -104,7 +104,7 @@ def test_order_defaults_and_notation_are_free(text, strategy):
         ("ids:noise_variance=-2", "noise_variance must be positive, got -2.0"),
     ],
 )
-def test_a_slip_is_named_and_the_way_out_shown(text, message):
+def test_a_syntax_error_is_named_with_the_remedy(text, message):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
         parse_strategy(text)
     assert str(caught.value) == message

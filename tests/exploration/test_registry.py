@@ -1,4 +1,4 @@
-"""Strategies of the user's own: what is taken, what is refused and why, and how they are written and read."""
+"""User strategies: which are accepted, the errors for the others, and their notation as text."""
 
 import math
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ def write_into_q_and_choose(_self, q, _head, _rng):
     return q[..., 0, :].argmax(axis=-1)
 
 
-def drawn_anew(_self, q, head):
+def resampled(_self, q, head):
     return of_head(q, head) + np.random.default_rng().normal(size=4)
 
 
@@ -110,7 +110,7 @@ def test_parameters_of_every_kind_are_read(text, strategy):
         ("evry", "unknown strategy 'evry'; did you mean 'every'?"),
     ],
 )
-def test_a_slip_is_named_as_for_the_strategies_of_the_package(text, message):
+def test_a_syntax_error_is_named_as_for_the_strategies_of_the_package(text, message):
     register_strategy(Every)
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
         parse_strategy(text)
@@ -141,7 +141,7 @@ def test_it_is_a_decorator_and_acts():
     assert int(parse_strategy("least").select(np.array([[1.0, 0.0, 2.0]]), 0)) == 1
 
 
-def test_one_that_draws_gets_the_stream_and_may_follow_the_protocol_without_inheriting():
+def test_a_sampling_strategy_gets_the_stream_and_may_follow_the_protocol_without_inheriting():
     @dataclass(frozen=True)
     class Uniform:
         name: ClassVar[str] = "uniform"
@@ -164,7 +164,7 @@ def test_a_subclass_of_a_strategy_of_the_package_is_one_of_its_own():
     assert type(parse_strategy("twice-gain:scale=2")) is mine
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -207,11 +207,11 @@ def test_a_subclass_of_a_strategy_of_the_package_is_one_of_its_own():
             make(scores=lambda _self, q, _head: np.random.rand(*q.shape[:-2], 4)),  # noqa: NPY002 - as users do
             "must return the same again; sample in sel",
         ),
-        (make(scores=drawn_anew), r"Mine.scores, given .* from the rng that it is given"),
+        (make(scores=resampled), r"Mine.scores, given .* from the rng that it is given"),
         (make(__post_init__=lambda _self: 1 / 0), "raised ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_is_not_a_strategy_is_told_why(strategy, message):
+def test_an_invalid_strategy_is_an_error_with_the_reason(strategy, message):
     if message is None:
         assert register_strategy(strategy) is strategy
         return
@@ -262,7 +262,7 @@ def test_a_strategy_of_a_script_that_ended_is_not_asked_for_by_a_flag_that_canno
         user_code.load_strategy("__main__.Mine")
 
 
-def test_a_claim_that_is_not_true_is_refused():
+def test_a_claim_that_is_not_true_is_an_error():
     register_strategy(Every)
     with pytest.raises(ValueError, match=r"--strategy gain is not --strategy-from .*Every, whose name is every"):
         parse_strategy_from("gain", f"{HERE}.Every")
@@ -287,7 +287,7 @@ def test_a_claim_that_is_not_true_is_refused():
         ("import sys; sys.exit(3)", "mod.Mine", "cannot be imported: SystemExit: 3"),
     ],
 )
-def test_a_module_that_gives_none_is_told_why(user_code, text, origin, message):
+def test_a_module_without_a_strategy_is_an_error_with_the_reason(user_code, text, origin, message):
     if text is not None:
         user_code.write("mod", text)
     with pytest.raises(UsageError, match=message):

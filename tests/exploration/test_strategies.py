@@ -1,4 +1,4 @@
-"""The strategies: what they score and choose, whose head they follow, and how they refuse a bad head."""
+"""The strategies: their scores and choices, the head that they follow, and errors for an invalid head."""
 
 import dataclasses
 from typing import get_args
@@ -132,7 +132,7 @@ def test_who_follows_a_head_is_known(text, follows):
 
 @dataclasses.dataclass(frozen=True)
 class Own:
-    """A strategy of a user's own that inherits nothing and listens to its head only now and then."""
+    """A user strategy that inherits nothing and follows its head only now and then."""
 
     share: float = 1.0
     """How much the active head counts."""
@@ -155,12 +155,12 @@ class Own:
     [(Own(), True), (Own(share=0), False), (Own(most=0.05), True), (Own(most=0), False), (Own(by_rule=True), True)],
     ids=str,
 )
-def test_it_is_found_out_whether_an_own_strategy_follows_a_head(strategy, follows):
+def test_whether_a_user_strategy_follows_a_head_is_detected(strategy, follows):
     assert follows_head(strategy) is follows
 
 
 @every(EVERY)
-def test_nothing_is_drawn_and_nothing_is_written(strategy):
+def test_deterministic_strategies_neither_sample_nor_write_to_their_inputs(strategy):
     q, heads, rng = coarse_q(3), np.array([3, 0, 1]), np.random.default_rng(1)
     before = q.copy(), heads.copy(), rng.bit_generator.state
     with_rng = strategy.select(q, heads, rng)
@@ -177,7 +177,7 @@ NAN = "cannot rank actions by NaN"
 
 @in_every([NUMPY, TORCH, STRICT])
 @every((Evoi(), Gain(), Ucb(), Ids(), Vote(), Vote("mean"), Greedy(), Boltzmann()))
-def test_scores_that_are_nan_are_refused_by_name(library, strategy):
+def test_nan_scores_are_an_error_that_names_the_strategy(library, strategy):
     for bad in ([[np.nan, 0.0], [0.0, 1.0]], [[0.0, np.nan], [0.0, np.nan]]):
         for q in (np.array(bad), np.stack([np.eye(2), bad])):
             with pytest.raises(ValueError, match=f"^{strategy.name} {NAN}: q holds NaN"):
@@ -189,7 +189,7 @@ def test_a_nan_that_no_score_depends_on_does_no_harm():
 
 
 @in_every([TORCH, JAX, STRICT])
-def test_a_head_out_of_range_that_was_not_read_is_refused_when_it_has_to_choose(library):
+def test_a_head_out_of_range_is_an_error_only_when_it_has_to_choose(library):
     with pytest.raises(ValueError, match=NAN):
         Greedy().select(library.array(coarse_q(2)), library.array(np.array([1, 4])))
 
@@ -259,7 +259,7 @@ def test_heads_may_be_read_only(library):
 
 @in_every(LIBRARIES)
 @every(FOLLOWERS)
-def test_a_head_out_of_range_is_refused(library, strategy):
+def test_a_head_out_of_range_is_an_error(library, strategy):
     q = library.array(coarse_q(6), "float32")
     for head in (-1, 4, 100, np.int64(-1), np.uint8(4)):
         with pytest.raises(ValueError, match=rf"head must be in 0\.\.3 for an ensemble of 4, got {int(head)}$"):
@@ -275,7 +275,7 @@ def test_an_array_of_heads_is_read_for_one_out_of_range(library, heads, culprit)
 
 @in_every(LIBRARIES)
 @every(FOLLOWERS)
-def test_heads_that_do_not_fit_the_states_are_refused(library, strategy):
+def test_heads_that_do_not_fit_the_states_are_an_error(library, strategy):
     q = library.array(coarse_q(6), "float32")
     for shape in (), (1,), (5,), (6, 1), (6, 4), (6, 5):
         with pytest.raises(ValueError, match="head must be an int or have one entry a state") as caught:
@@ -285,7 +285,7 @@ def test_heads_that_do_not_fit_the_states_are_refused(library, strategy):
 
 @in_every([NUMPY, TORCH])
 @pytest.mark.parametrize("head", [1.0, None, "1", np.True_, np.array(1.0), np.array(True)], ids=repr)
-def test_a_head_that_is_no_integer_is_refused_as_such(library, head):
+def test_a_head_that_is_no_integer_is_a_type_error(library, head):
     with pytest.raises(TypeError, match="head must be"):
         Greedy().scores(library.array(coarse_q()), head)
 
@@ -320,7 +320,7 @@ def test_the_defaults_are_those_of_the_paper():
 
 
 @pytest.mark.parametrize("noise_variance", [0.0, -1.0])
-def test_ids_refuses_a_noise_that_is_not_positive(noise_variance):
+def test_ids_rejects_a_noise_that_is_not_positive(noise_variance):
     with pytest.raises(ValueError, match=f"noise_variance must be positive, got {noise_variance}"):
         Ids(noise_variance=noise_variance)
 
@@ -329,7 +329,7 @@ def test_ids_refuses_a_noise_that_is_not_positive(noise_variance):
     "strategy", [Ucb, Gain, lambda scale: Evoi(scale=scale), Ids, lambda rho: Ids(0.1, rho), Boltzmann]
 )
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_a_parameter_that_is_not_finite_is_refused(strategy, value):
+def test_a_parameter_that_is_not_finite_is_an_error(strategy, value):
     with pytest.raises(ValueError, match=f"must be finite, got {value}"):
         strategy(value)
 
@@ -342,6 +342,6 @@ def test_a_head_array_out_of_range_gives_nan_where_it_is_not_read(library, head)
     np.testing.assert_array_equal(wrong.all(axis=-1), [False, True, False])
 
 
-def test_evoi_refuses_an_unknown_reduction_before_it_is_used():
+def test_evoi_rejects_an_unknown_reduction_before_it_is_used():
     with pytest.raises(ValueError, match="reduce must be one of mean, sum; got 'median'"):
         Evoi(reduce="median")

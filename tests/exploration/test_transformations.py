@@ -138,7 +138,7 @@ def test_jit_traces_the_parameters_of_ids():
     assert_same(JAX, jax.jit(ids)(q, 0.5, 2.0), ids(q, 0.5, 2.0))
 
 
-def test_bad_q_values_are_refused_while_tracing():
+def test_bad_q_values_are_an_error_while_tracing():
     with pytest.raises(ValueError, match="at least 2 actions, got 1"):
         jax.jit(gain)(JAX.array(np.ones((3, 1)), "float32"))
     with pytest.raises(TypeError, match="got dtype int32"):

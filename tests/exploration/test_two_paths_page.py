@@ -1,4 +1,4 @@
-"""The page about the two paths says what the package says."""
+"""The page about the two paths agrees with the package."""
 
 import doctest
 import re
@@ -24,13 +24,13 @@ def test_the_code_on_the_page_gives_what_the_page_shows():
 
 
 def test_the_loop_on_the_page_is_what_made_the_runs(monkeypatch):
-    """In a shell in which the program only tells its arguments."""
+    """In a shell in which the program only prints its arguments."""
     (loop,) = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-    told = subprocess.run(
+    completed = subprocess.run(
         ["sh", "-c", 'bootdqn() { printf "%s\\n" "$*"; }\n' + loop], check=True, capture_output=True, text=True
     )
     monkeypatch.chdir(ROOT)
-    commands = [parse(line.split()) for line in told.stdout.splitlines()]
+    commands = [parse(line.split()) for line in completed.stdout.splitlines()]
     committed = {path.name for path in Path("reproduction/results/two-paths").iterdir()}
     assert {command.run_dir.name for command in commands} == committed
     for command in commands:

@@ -14,7 +14,7 @@ from reference.q_values import BATCHES, assert_every_state, exact_q
 
 
 def q_of_ballots(ballots, num_actions):
-    """Return Q-values (K, A) whose heads vote as told."""
+    """Return Q-values (K, A) whose heads vote for the given actions."""
     return np.eye(num_actions)[list(ballots)]
 
 
@@ -82,7 +82,7 @@ def test_the_order_of_the_heads_does_not_matter(data, q):
 
 
 @pytest.mark.parametrize("rule", ["majority", "Plurality", "", None, 0, ["mean"]])
-def test_an_unknown_rule_is_refused_with_the_known_ones(rule):
+def test_an_unknown_rule_is_an_error_that_lists_the_known_ones(rule):
     with pytest.raises(
         ValueError, match="rule must be one of plurality, mean, borda, approval, copeland, gap; got"
     ) as caught:

@@ -1,4 +1,4 @@
-"""Runs to inspect, and strategies of a user's own to inspect them with."""
+"""Runs to inspect, and user strategies to inspect them with."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""What the inspector says of each choice: every number is the formulas' own, and every flip is told as what it was."""
+"""The description of each choice: every number is that of the formulas, and every flip has its cause."""
 
 import re
 from itertools import pairwise
@@ -68,7 +68,7 @@ def test_the_bars_of_the_figure_are_the_active_heads_values_and_the_bonuses_on_t
     assert np.reshape(tops, (4, 2)) == pytest.approx(np.stack([own, own + gain, own, own + evoi]), rel=1e-5)
 
 
-def test_a_flip_is_told_with_its_numbers(deep_sea):
+def test_a_flip_is_described_with_its_numbers(deep_sea):
     recording = Recorder(deep_sea).record(episodes=5, max_steps=100, seed=0, head=None)
     flips = [
         (step, shown)
@@ -92,7 +92,7 @@ def test_the_numbers_of_a_flip_lead_to_what_was_done(deep_sea, strategy):
         assert done + added >= alone + to_the_other - 2e-3 * abs(alone)
 
 
-def test_a_flip_by_chance_is_told_with_its_probabilities_and_not_as_information(deep_sea, tmp_path):
+def test_a_flip_by_sampling_is_described_with_its_probabilities_and_not_as_information(deep_sea, tmp_path):
     recording = Recorder(deep_sea, strategy="boltzmann:temperature=0.5").record(
         episodes=5, max_steps=100, seed=0, head=None
     )
@@ -107,8 +107,8 @@ def test_a_flip_by_chance_is_told_with_its_probabilities_and_not_as_information(
             mine, other = map(float, chances.groups())
             assert (mine, other) == pytest.approx((share[step.action], share[np.argmax(own)]), rel=0.005)
             assert mine < other, "equal numbers would explain nothing"
-    told = inspect_run(deep_sea, tmp_path / "page.html", strategy="boltzmann")
-    assert "changed by sampling the action" in told
+    message = inspect_run(deep_sea, tmp_path / "page.html", strategy="boltzmann")
+    assert "changed by sampling the action" in message
 
 
 @pytest.mark.usefixtures("own_strategies")
@@ -150,11 +150,11 @@ def test_a_strategy_that_is_the_mean_never_flips(deep_sea, strategy):
         ("opposed", "6 steps, 6 of them changed by the strategy opposed from what the active head alone would do."),
     ],
 )
-def test_it_is_told_what_changed_the_choice_and_whose(deep_sea, tmp_path, strategy, words):
-    told = inspect_run(deep_sea, tmp_path / "page.html", strategy=strategy)
+def test_the_summary_names_what_changed_the_choice_and_whose(deep_sea, tmp_path, strategy, words):
+    message = inspect_run(deep_sea, tmp_path / "page.html", strategy=strategy)
     steps = data_of(tmp_path / "page.html")["steps"]
-    assert told.startswith(f"6 steps, {sum(step['flip'] is not None for step in steps)} of them changed by")
-    assert words in told
+    assert message.startswith(f"6 steps, {sum(step['flip'] is not None for step in steps)} of them changed by")
+    assert words in message
 
 
 @pytest.mark.usefixtures("own_strategies")
@@ -172,7 +172,7 @@ def test_it_is_told_what_changed_the_choice_and_whose(deep_sea, tmp_path, strate
         ("opposed", "score of opposed: its own rule chooses by them"),
     ],
 )
-def test_scores_that_the_bars_do_not_show_have_a_row_and_the_figure_says_the_same(deep_sea, strategy, title):
+def test_scores_that_the_bars_do_not_show_have_a_row_and_the_figure_shows_the_same(deep_sea, strategy, title):
     recording = Recorder(deep_sea, strategy=strategy).record(episodes=1, max_steps=100, seed=0, head=None)
     step = recording.steps[2]
     assert page_data(recording, [])["scoreTitle"] == title

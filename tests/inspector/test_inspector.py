@@ -1,4 +1,4 @@
-"""What can be inspected: any snapshot, game or environment; what cannot is told in a line."""
+"""Inspecting any snapshot, game or environment; problems are errors of one line."""
 
 import itertools
 import shutil
@@ -32,19 +32,21 @@ def test_maps_show_every_snapshot_and_count_the_visits(deep_sea, tmp_path):
         assert ((np.array(one["votes"]) >= 0) & (np.array(one["votes"]) <= 1)).all()
 
 
-def test_an_environment_that_raises_while_the_maps_are_made_is_told_in_a_line(deep_sea, tmp_path, monkeypatch, capsys):
+def test_an_environment_that_raises_while_the_maps_are_made_is_an_error_in_one_line(
+    deep_sea, tmp_path, monkeypatch, capsys
+):
     """The episodes recorded all have a seed; of those that the maps count only the first has one."""
-    begin = DeepSea.reset
+    original_reset = DeepSea.reset
 
     def jammed(env, *, seed=None):
-        return raises() if seed is None else begin(env, seed=seed)
+        return raises() if seed is None else original_reset(env, seed=seed)
 
     monkeypatch.setattr(DeepSea, "reset", jammed)
     assert run_command_line(["inspect", str(deep_sea), "--out", str(tmp_path / "page.html")]) == 1
     assert capsys.readouterr().err == "bootdqn: the environment raised ZeroDivisionError: boom\n"
 
 
-def test_a_strategy_that_raises_while_the_maps_are_made_is_told_in_a_line(deep_sea, monkeypatch):
+def test_a_strategy_that_raises_while_the_maps_are_made_is_an_error_in_one_line(deep_sea, monkeypatch):
     recorder = Recorder(deep_sea)
     monkeypatch.setattr(type(recorder.strategy), "scores", raises)
     with pytest.raises(TrainingError, match=r"^the strategy raised ZeroDivisionError: boom$"):
@@ -97,7 +99,7 @@ def test_a_game_is_shown_frame_by_frame_in_little_space(game, tmp_path):
     assert data["steps"][0]["names"][:2] == ["NOOP", "FIRE"]
 
 
-def test_the_figure_is_of_the_first_flip_unless_it_is_said_of_which(deep_sea, tmp_path):
+def test_the_figure_is_of_the_first_flip_unless_a_step_is_given(deep_sea, tmp_path):
     def flips(seed):
         recording = Recorder(deep_sea, "200").record(episodes=1, max_steps=1000, seed=seed, head=None)
         return [number for number, step in enumerate(recording.steps) if recording.flip(step)]
@@ -105,10 +107,10 @@ def test_the_figure_is_of_the_first_flip_unless_it_is_said_of_which(deep_sea, tm
     figure = tmp_path / "figure.png"
     seed, first = next((seed, first) for seed in range(30) for first in flips(seed)[:1] if first)
     for step, shown in ((None, first), (0, 0), (5, 5)):
-        told = inspect_run(deep_sea, tmp_path / "page.html", weights="200", seed=seed, figure=figure, step=step)
-        assert told == f"Open {figure}, which is of step {shown}."
-    told = inspect_run(deep_sea, tmp_path / "page.html", strategy="greedy", figure=figure)
-    assert told.endswith("of step 0."), "there is no flip"
+        message = inspect_run(deep_sea, tmp_path / "page.html", weights="200", seed=seed, figure=figure, step=step)
+        assert message == f"Open {figure}, which is of step {shown}."
+    message = inspect_run(deep_sea, tmp_path / "page.html", strategy="greedy", figure=figure)
+    assert message.endswith("of step 0."), "there is no flip"
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
@@ -152,8 +154,8 @@ def walk(tmp_path):
 
 
 def test_an_environment_that_cannot_be_shown_is_inspected_without_its_picture(walk, tmp_path, capsys):
-    told = inspect_run(walk, tmp_path / "page.html")
-    assert told.endswith("What the agent saw is not shown: NotImplementedError: .")
+    message = inspect_run(walk, tmp_path / "page.html")
+    assert message.endswith("What the agent saw is not shown: NotImplementedError: .")
     assert all(step["frame"] is None for step in data_of(tmp_path / "page.html")["steps"])
     opened(tmp_path / "page.html", tmp_path / "profile")
     assert run_command_line(["inspect", str(walk), "--figure", str(tmp_path / "step.png")]) == 0
@@ -163,12 +165,14 @@ def test_an_environment_that_cannot_be_shown_is_inspected_without_its_picture(wa
 
 def test_an_environment_that_takes_no_render_mode_is_inspected_all_the_same(walk, tmp_path, monkeypatch):
     monkeypatch.setattr(Walk, "__init__", lambda walk: vars(walk).update(number=0, steps=0, resets=0))
-    told = inspect_run(walk, tmp_path / "page.html")
-    assert told.endswith(f"What the agent saw is not shown: --env-id {WALK} cannot be shown: it takes no render_mode.")
+    message = inspect_run(walk, tmp_path / "page.html")
+    assert message.endswith(
+        f"What the agent saw is not shown: --env-id {WALK} cannot be shown: it takes no render_mode."
+    )
 
 
 @pytest.mark.parametrize("method", ["step", "reset"])
-def test_an_environment_that_raises_is_told_in_a_line(walk, tmp_path, monkeypatch, capsys, method):
+def test_an_environment_that_raises_is_an_error_in_one_line(walk, tmp_path, monkeypatch, capsys, method):
     with disturbed(monkeypatch, **{method: raises}):
         assert run_command_line(["inspect", str(walk), "--out", str(tmp_path / "page.html")]) == 1
         assert run_command_line(["evaluate", str(walk)]) == 1
@@ -180,7 +184,7 @@ def test_an_environment_that_raises_is_told_in_a_line(walk, tmp_path, monkeypatc
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_strategy_that_raises_is_told_in_a_line(walk, monkeypatch, capsys):
+def test_a_strategy_that_raises_is_an_error_in_one_line(walk, monkeypatch, capsys):
     monkeypatch.setattr(bootdqn.Gain, "scores", raises)
     assert run_command_line(["inspect", str(walk), "--strategy", "gain"]) == 1
     assert capsys.readouterr().err == "bootdqn: the strategy raised ZeroDivisionError: boom\n"

@@ -15,45 +15,45 @@ from reference.browser import data_of, driven, opened
 
 DRIVE = """
 <script>
-const told = {};
+const result = {};
 const topAndBottom = (bar) => [bar.y.baseVal.value, bar.y.baseVal.value + bar.height.baseVal.value];
 const captions = () => [...document.querySelectorAll("#maps h2, #maps h3")].map((title) => title.textContent);
 const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));
 const step = () => Number(document.body.dataset.step);
-told.opened = step();
-press("Home"); press("ArrowRight"); press("ArrowRight"); told.right = step();
-press("ArrowLeft"); told.left = step();
-press("End"); told.end = step();
-press("Home"); told.home = step();
-press("n"); told.flip = step(); told.sentence = document.getElementById("flip").textContent;
-press("n"); told.nextFlip = step();
-press("p"); told.backAgain = step();
+result.opened = step();
+press("Home"); press("ArrowRight"); press("ArrowRight"); result.right = step();
+press("ArrowLeft"); result.left = step();
+press("End"); result.end = step();
+press("Home"); result.home = step();
+press("n"); result.flip = step(); result.sentence = document.getElementById("flip").textContent;
+press("n"); result.nextFlip = step();
+press("p"); result.backAgain = step();
 const box = document.getElementById("timeline").getBoundingClientRect();
 const end = box.left + box.width * 0.999;
 document.getElementById("timeline").dispatchEvent(new MouseEvent("click", { clientX: end, bubbles: true }));
-told.clicked = step();
+result.clicked = step();
 document.querySelector('[data-filter="rewards"]').click();
-told.firstReward = step();
-press("Home"); press("ArrowRight"); told.secondReward = step();
+result.firstReward = step();
+press("Home"); press("ArrowRight"); result.secondReward = step();
 document.querySelector('[data-filter="all"]').click();
 press("Home");
-told.bars = [...document.querySelectorAll("[data-bar]")].map((bar) => [bar.dataset.bar, Number(bar.dataset.value)]);
-told.choices = [...document.querySelectorAll("[data-choice]")].map((mark) => mark.dataset.choice);
-told.scores = document.querySelectorAll("[data-score]").length;
-told.zeros = [];
+result.bars = [...document.querySelectorAll("[data-bar]")].map((bar) => [bar.dataset.bar, Number(bar.dataset.value)]);
+result.choices = [...document.querySelectorAll("[data-choice]")].map((mark) => mark.dataset.choice);
+result.scores = document.querySelectorAll("[data-score]").length;
+result.zeros = [];
 for (let i = 0; i < steps.length; i++) {
   show(i);
   const zero = document.querySelector("#bars [data-zero]").y1.baseVal.value;
   const ends = [...document.querySelectorAll("[data-q]")].map(topAndBottom);
-  told.zeros.push(ends.every((pair) => pair.some((end) => Math.abs(end - zero) < 1e-3)));
+  result.zeros.push(ends.every((pair) => pair.some((end) => Math.abs(end - zero) < 1e-3)));
 }
-told.ticks = RANGES.map(([low, high]) => roundTicks(low, high).map((tick) => tick[1]));
-told.shownTicks = [...document.querySelectorAll("#bars [data-tick]")].map((tick) => tick.dataset.tick);
-told.mapsAtFirst = captions();
-told.maps = document.querySelectorAll("#maps svg").length;
+result.ticks = RANGES.map(([low, high]) => roundTicks(low, high).map((tick) => tick[1]));
+result.shownTicks = [...document.querySelectorAll("#bars [data-tick]")].map((tick) => tick.dataset.tick);
+result.mapsAtFirst = captions();
+result.maps = document.querySelectorAll("#maps svg").length;
 const map = document.getElementById("map-scrub");
-map.value = 3; map.dispatchEvent(new Event("input")); told.mapsAtLast = captions();
-document.body.setAttribute("data-told", JSON.stringify(told));
+map.value = 3; map.dispatchEvent(new Event("input")); result.mapsAtLast = captions();
+document.body.setAttribute("data-result", JSON.stringify(result));
 </script>
 """
 
@@ -75,7 +75,7 @@ def assert_round(low, high, ticks):
 
 SCORES = """
 <script>
-const told = steps.map((_, i) => {
+const result = steps.map((_, i) => {
   show(i);
   const bars = [...document.querySelectorAll("[data-score]")];
   const zero = document.querySelector("#scores [data-zero]").y1.baseVal.value;
@@ -88,7 +88,7 @@ const told = steps.map((_, i) => {
     title: document.getElementById("score-title").textContent,
   };
 });
-document.body.setAttribute("data-told", JSON.stringify(told));
+document.body.setAttribute("data-result", JSON.stringify(result));
 </script>
 """
 
@@ -99,52 +99,52 @@ def test_the_page_shows_the_scores_by_which_any_strategy_chose(deep_sea, tmp_pat
     inspect_run(deep_sea, tmp_path / "page.html", strategy=strategy)
     data = data_of(tmp_path / "page.html")
     label = algorithm(strategy).label
-    for told, step in zip(driven(tmp_path, SCORES), data["steps"], strict=True):
-        assert [float(score) for score in told["scores"]] == [float(score) for score in step["scores"]]
-        assert told["begin"], "bars begin at the line of zero"
-        assert [mark for mark in told["mark"] if mark[0] == label] == [[label, step["action"]]]
-        assert sorted(name for name, _ in told["mark"]) == sorted([*METHODS, label])
-        facts = dict(told["facts"])
+    for result, step in zip(driven(tmp_path, SCORES), data["steps"], strict=True):
+        assert [float(score) for score in result["scores"]] == [float(score) for score in step["scores"]]
+        assert result["begin"], "bars begin at the line of zero"
+        assert [mark for mark in result["mark"] if mark[0] == label] == [[label, step["action"]]]
+        assert sorted(name for name, _ in result["mark"]) == sorted([*METHODS, label])
+        facts = dict(result["facts"])
         assert facts[f"★ {label}"] == step["names"][step["action"]]
         expected = {"active head": "none", "head of the bars": str(step["head"])}
         assert expected.items() <= facts.items() if strategy == "barred" else facts["active head"] == str(step["head"])
         assert ("head of the bars" in facts) == (strategy == "barred")
-        assert told["title"] == data["scoreTitle"]
+        assert result["title"] == data["scoreTitle"]
 
 
 def test_the_page_answers_to_keys_clicks_and_filters(deep_sea, tmp_path):
     inspect_run(deep_sea, tmp_path / "page.html", episodes=4, weights="200")
-    told = driven(tmp_path, DRIVE.replace("RANGES", json.dumps(RANGES)))
+    result = driven(tmp_path, DRIVE.replace("RANGES", json.dumps(RANGES)))
     steps = data_of(tmp_path / "page.html")["steps"]
     flips = [number for number, step in enumerate(steps) if step["flip"]]
     usual, _ = Counter(step["reward"] for step in steps).most_common(1)[0]
     rewards = [number for number, step in enumerate(steps) if step["reward"] != usual]
-    assert told["opened"] == flips[0]
-    assert (told["right"], told["left"], told["end"], told["home"]) == (2, 1, len(steps) - 1, 0)
+    assert result["opened"] == flips[0]
+    assert (result["right"], result["left"], result["end"], result["home"]) == (2, 1, len(steps) - 1, 0)
     expected = [number for number in flips if number > 0][:2]
-    assert [told["flip"], told["nextFlip"], told["backAgain"]] == [expected[0], expected[1], expected[0]]
-    assert told["sentence"] == steps[expected[0]]["flip"]
-    assert told["clicked"] == len(steps) - 1
-    assert told["firstReward"] == (told["clicked"] if told["clicked"] in rewards else rewards[0])
-    assert told["secondReward"] == rewards[1]
+    assert [result["flip"], result["nextFlip"], result["backAgain"]] == [expected[0], expected[1], expected[0]]
+    assert result["sentence"] == steps[expected[0]]["flip"]
+    assert result["clicked"] == len(steps) - 1
+    assert result["firstReward"] == (result["clicked"] if result["clicked"] in rewards else rewards[0])
+    assert result["secondReward"] == rewards[1]
     first = steps[0]
-    shown = dict(told["bars"])
+    shown = dict(result["bars"])
     assert shown == {f"{name}-{a}": first[name][a] for name in ("gain", "evoi") for a in (0, 1)}
-    assert sorted(told["choices"]) == sorted(METHODS)
-    assert told["scores"] == 0, "the bars show them: Q and EVOI"
-    assert all(told["zeros"]), "bars begin at the line of zero"
-    assert 0 in map(float, told["shownTicks"])
-    assert len(told["shownTicks"]) >= 3
-    assert told["maps"] == 3
+    assert sorted(result["choices"]) == sorted(METHODS)
+    assert result["scores"] == 0, "the bars show them: Q and EVOI"
+    assert all(result["zeros"]), "bars begin at the line of zero"
+    assert 0 in map(float, result["shownTicks"])
+    assert len(result["shownTicks"]) >= 3
+    assert result["maps"] == 3
     assert (
-        told["mapsAtFirst"][0] == "The grid from above, after 200 steps of training, with the weights inspected above"
+        result["mapsAtFirst"][0] == "The grid from above, after 200 steps of training, with the weights inspected above"
     )
-    assert told["mapsAtLast"][0] == "The grid from above, after 600 steps of training"
-    for step, titles in ((200, told["mapsAtFirst"]), (600, told["mapsAtLast"])):
+    assert result["mapsAtLast"][0] == "The grid from above, after 600 steps of training"
+    for step, titles in ((200, result["mapsAtFirst"]), (600, result["mapsAtLast"])):
         assert titles[1] == f"visits, 200 episodes of the agent after {step} steps"
         assert titles[2].startswith(f"largest EVOI after {step} steps (strongest colour: ")
         assert titles[3] == f"heads after {step} steps that want right (green) or left (pink)"
-    for (low, high), ticks in zip(RANGES, told["ticks"], strict=True):
+    for (low, high), ticks in zip(RANGES, result["ticks"], strict=True):
         assert_round(low, high, ticks)
 
 
@@ -153,7 +153,7 @@ def first_flip_of(page):
 
 
 @pytest.mark.parametrize(("place", "shown"), [("#4", 4), ("#0", 0), ("", "flip"), ("#6", "flip"), ("#x", "flip")])
-def test_the_page_opens_at_the_first_flip_unless_its_address_says_where(deep_sea, tmp_path, place, shown):
+def test_the_page_opens_at_the_first_flip_unless_its_address_names_a_step(deep_sea, tmp_path, place, shown):
     page = tmp_path / "page.html"
     for seed in range(30):
         inspect_run(deep_sea, page, weights="200", seed=seed)

@@ -25,11 +25,11 @@ const look = () => ({
 });
 const press = (key, more) => document.dispatchEvent(new KeyboardEvent("keydown", { key, ...more }));
 show(0);
-const told = { opened: look() };
-document.getElementById("relative").click(); told.clicked = look();
-press("r"); told.key = pressed();
-press("r", { ctrlKey: true }); told.reload = pressed();
-document.body.setAttribute("data-told", JSON.stringify(told));
+const result = { opened: look() };
+document.getElementById("relative").click(); result.clicked = look();
+press("r"); result.key = pressed();
+press("r", { ctrlKey: true }); result.reload = pressed();
+document.body.setAttribute("data-result", JSON.stringify(result));
 </script>
 """
 
@@ -49,9 +49,9 @@ def test_a_bonus_too_small_for_the_scale_of_q_is_seen_in_the_relative_view_which
     q = [[6.02, 5.98, 0.0, -1.0], [5.90, 6.00, 0.1, -1.2], [5.94, 6.00, 0.0, -0.9]]
     recording = with_q_values(Recorder(deep_sea).record(episodes=1, max_steps=1, seed=0, head=None), q, q)
     write_page(recording, [], tmp_path / "page.html")
-    told = driven(tmp_path, RELATIVE)
-    opened, clicked = told["opened"], told["clicked"]
-    assert (opened["pressed"], clicked["pressed"], told["key"], told["reload"]) == ("true", "false", "true", "true")
+    result = driven(tmp_path, RELATIVE)
+    opened, clicked = result["opened"], result["clicked"]
+    assert (opened["pressed"], clicked["pressed"], result["key"], result["reload"]) == ("true", "false", "true", "true")
     assert (opened["scale"], clicked["scale"]) == ("Q less the value of the state, 5.993", "Q")
     own, value, gain, evoi = (
         q[0],
@@ -100,25 +100,25 @@ function walk() {
   for (const _ of steps) { if (seen.at(-1) !== now()) seen.push(now()); press("ArrowRight"); }
   return seen;
 }
-const told = { rules: {}, flips: [], marks: numbers("reward") };
+const result = { rules: {}, flips: [], marks: numbers("reward") };
 const rule = document.getElementById("reward-rule");
 for (const option of [...rule.options]) {
   rule.value = option.value; rule.dispatchEvent(new Event("change"));
-  told.rules[option.value] = [option.textContent, walk()];
+  result.rules[option.value] = [option.textContent, walk()];
 }
-press("Home", rule); told.ignored = now();
+press("Home", rule); result.ignored = now();
 document.querySelector('[data-filter="all"]').click();
 for (const entry of document.querySelectorAll("#flip-list button")) {
   entry.click();
   const current = document.querySelectorAll("#flip-list [aria-current]");
-  told.flips.push([entry.textContent, now(), current.length === 1 && current[0] === entry]);
+  result.flips.push([entry.textContent, now(), current.length === 1 && current[0] === entry]);
 }
 const help = document.getElementById("help");
-press("?"); told.help = help.open; told.keys = [...help.querySelectorAll("kbd")].map((key) => key.textContent);
-const before = now(); press("Home"); told.still = now() === before;
-help.querySelector("button").click(); told.closed = !help.open;
-document.getElementById("help-button").click(); told.again = help.open;
-document.body.setAttribute("data-told", JSON.stringify(told));
+press("?"); result.help = help.open; result.keys = [...help.querySelectorAll("kbd")].map((key) => key.textContent);
+const before = now(); press("Home"); result.still = now() === before;
+help.querySelector("button").click(); result.closed = !help.open;
+document.getElementById("help-button").click(); result.again = help.open;
+document.body.setAttribute("data-result", JSON.stringify(result));
 </script>
 """
 
@@ -128,7 +128,7 @@ def test_rewards_are_filtered_by_rules_flips_are_listed_and_keys_are_explained(d
     rewards = [(1.0, -2.0, 1.0, 5.0, 1.0, 3.0)[number % 6] for number in range(len(recording.steps))]
     steps = [replace(step, reward=reward, cell=None) for step, reward in zip(recording.steps, rewards, strict=True)]
     write_page(replace(recording, steps=steps), [], tmp_path / "page.html")
-    told = driven(tmp_path, TOGGLES)
+    result = driven(tmp_path, TOGGLES)
     rules = {
         "other": ("reward other than 1", lambda r: r != 1),
         "above": ("reward above 1", lambda r: r > 1),
@@ -137,11 +137,11 @@ def test_rewards_are_filtered_by_rules_flips_are_listed_and_keys_are_explained(d
     }
     for name, (label, holds) in rules.items():
         expected = [number for number, reward in enumerate(rewards) if holds(reward)]
-        assert told["rules"][name] == [f"{label} ({len(expected)})", expected]
-    assert told["marks"] == [number for number, reward in enumerate(rewards) if reward != 1]
-    assert told["ignored"] != 0, "a menu has its own use for the key"
+        assert result["rules"][name] == [f"{label} ({len(expected)})", expected]
+    assert result["marks"] == [number for number, reward in enumerate(rewards) if reward != 1]
+    assert result["ignored"] != 0, "a menu has its own use for the key"
     flips = [(number, step) for number, step in enumerate(steps) if recording.flip(step)]
-    assert told["flips"] == [
+    assert result["flips"] == [
         [
             f"{number}{step.names[step.q[step.head].argmax()]} → {step.names[step.action]}, episode {step.episode + 1}",
             number,
@@ -149,9 +149,9 @@ def test_rewards_are_filtered_by_rules_flips_are_listed_and_keys_are_explained(d
         ]
         for number, step in flips
     ]
-    assert told["flips"]
-    assert [told[name] for name in ("help", "still", "closed", "again")] == [True] * 4
-    assert told["keys"] == ["→", "←", "n", "p", "Home", "End", "space", "r", "?"]
+    assert result["flips"]
+    assert [result[name] for name in ("help", "still", "closed", "again")] == [True] * 4
+    assert result["keys"] == ["→", "←", "n", "p", "Home", "End", "space", "r", "?"]
 
 
 def test_a_task_with_the_same_reward_at_every_step_has_none_to_filter(deep_sea, tmp_path):
@@ -173,8 +173,8 @@ def test_the_page_works_in_the_frame_of_a_notebook(deep_sea, tmp_path):
     page = bootdqn.inspect(deep_sea, out=tmp_path / "page.html", progress=False)
     report = "<script>parent.postMessage(document.body.dataset.step + ' of ' + steps.length, '*')</script></body>"
     (tmp_path / "page.html").write_text((tmp_path / "page.html").read_text().replace("</body>", report))
-    listen = "<script>onmessage = (event) => { document.body.dataset.told = event.data; };</script>"
+    listen = "<script>onmessage = (event) => { document.body.dataset.result = event.data; };</script>"
     (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><body>{listen}{page._repr_html_()}</body>")
     with Browser(tmp_path / "profile") as browser:
         browser.open((tmp_path / "notebook.html").as_uri())
-        browser.wait_for("/^\\d+ of 6$/.test(document.body?.dataset.told)")
+        browser.wait_for("/^\\d+ of 6$/.test(document.body?.dataset.result)")

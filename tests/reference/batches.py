@@ -6,7 +6,7 @@ from bootdqn.common.specs import Batch, BoxSpec, DiscreteSpec
 
 
 def random_batch(rng, spec, num_heads, size, *, discount=0.97, terminated=0.2, owned=0.6, reward_scale=1.0):
-    """Return a batch whose fields are all drawn at random; importance weights are not all one."""
+    """Return a batch whose fields are all random; importance weights are not all one."""
     ended = rng.random(size) < terminated
     return Batch(
         observation=random_observations(rng, spec.observation, size),

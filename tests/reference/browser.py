@@ -35,11 +35,11 @@ def data_of(page):
 
 
 def driven(directory, script):
-    """Return the data-told attribute, JSON, that `script` sets on the body of page.html in `directory`."""
+    """Return the data-result attribute, JSON, that `script` sets on the body of page.html in `directory`."""
     page = directory / "driven.html"
     page.write_text((directory / "page.html").read_text().replace("</body>", script + "</body>"))
     dom = opened(page, directory / "profile")
-    return json.loads(html.unescape(re.search(r'data-told="(.*?)"', dom).group(1)))
+    return json.loads(html.unescape(re.search(r'data-result="(.*?)"', dom).group(1)))
 
 
 class Browser:

@@ -1,4 +1,4 @@
-"""What a test is run with: each of several strategies, in each of several libraries."""
+"""Parametrisation of tests: each of several strategies, in each of several libraries."""
 
 import pytest
 

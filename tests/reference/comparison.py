@@ -35,7 +35,7 @@ class Kind:
         return EnvSpec(observation, num_actions)
 
     def make(self, spec, *, num_heads=3, hidden_sizes=(7, 5), seed=0, prior_scale=0.0, **config):
-        """Return a learner with drawn parameters and no history. A shared ensemble gets one more layer, its torso."""
+        """Return a learner with random parameters and no history. A shared ensemble gets one more layer, its torso."""
         widths = (*hidden_sizes, 6) if self.ensemble == "shared" else hidden_sizes
         network = NetworkConfig(num_heads, self.ensemble, widths, prior_scale)
         ensemble = make_ensemble(network, spec, np.random.default_rng(seed))

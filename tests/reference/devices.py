@@ -42,7 +42,7 @@ class PeakMemory(TorchDispatchMode):
 class DeviceRules(TorchDispatchMode):
     """Stop operators that mix the meta device and the CPU, as CUDA does, and count the others.
 
-    The meta device by itself accepts some of them, such as the step of Adam. What is copied or read from it is zero.
+    The meta device by itself accepts some of them, such as the step of Adam. Values copied or read from it are zero.
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""Runs that something goes wrong with: small walks that can be disturbed, and what a run must leave behind."""
+"""Runs with faults: small walks that can be disturbed, and checks of the files that a run leaves."""
 
 import hashlib
 import signal
@@ -102,7 +102,7 @@ def train_by_command(settings, path, *more):
 
 
 def results(path):
-    """Return all that a finished run found out."""
+    """Return all results of a finished run."""
     directory = RunDirectory(path)
     assert directory.read_summary()["status"] == "finished"
     kept = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(directory.snapshots.glob("*"))}
@@ -125,7 +125,7 @@ def assert_good_checkpoint(path, step):
 
 
 def assert_failed(path, error, step):
-    """The summary says why the run failed, after `step` steps."""
+    """Check that the summary has the reason of the failure after `step` steps."""
     summary = RunDirectory(path).read_summary()
     assert (summary["status"], summary["steps"]) == ("failed", step)
     assert f"(step {step:,})" in summary["error"]
@@ -140,7 +140,7 @@ def assert_failed(path, error, step):
 
 @contextmanager
 def disturbed(monkeypatch, **disturbances):
-    """Let a disturbance of `step` or `reset` say what every walk gives back, or raise."""
+    """Let a disturbance of `step` or `reset` replace the results of every walk, or raise."""
     with monkeypatch.context() as patch:
         for name, disturbance in disturbances.items():
             patch.setattr(Walk, f"disturbed_{name}", disturbance)

@@ -5,7 +5,7 @@ differs from a library in single precision is that library's rounding. Written f
 
 - target of head h: `r + discount * Qtarget_h(s', argmax_a Q_h(s', a))`, nothing added after a terminated transition;
   without double Q-learning the target network also chooses the action;
-- a prior, if the state has one, is added to what any network says, times its scale;
+- a prior, if the state has one, is added to the values of any network, times its scale;
 - loss of head h: sum over the transitions it owns of `weight * loss(td)`, over `max(1, how many it owns)`;
 - loss of the ensemble: mean over heads; one step of PyTorch's Adam with its default settings.
 
@@ -44,11 +44,11 @@ class SlowLearner:
     """Learns like the library's learners from the same state, slowly.
 
     Args:
-        state: What a learner's `get_state` returned; it says everything about the architecture but the next argument.
+        state: Result of a learner's `get_state`; it determines the architecture but for the next argument.
         num_values: How many discrete observations there are, or None for arrays.
         loss: `"squared"` or `"huber"`.
         learning_rate: Step size of Adam.
-        prior_scale: What the prior is multiplied by; 0 where there is none.
+        prior_scale: Factor of the prior; 0 where there is none.
         double_q: Whether the online networks choose the next action.
         target_rate: How far the target networks move towards the online ones.
     """
@@ -73,18 +73,18 @@ class SlowLearner:
     def q_values(self, observation, networks=None):
         """Return Q-values (B, K, A) of observations (B, ...)."""
         x = self._vectors(observation)
-        return torch.stack([self._say(networks or self._online, k, x) for k in range(self._num_heads)], dim=1)
+        return torch.stack([self._head_values(networks or self._online, k, x) for k in range(self._num_heads)], dim=1)
 
     def update(self, batch):
         """Take one step; return head losses (K,) and mean absolute TD errors over the owners (B,)."""
         losses, errors = [], [[] for _ in batch.action]
         x = self._vectors(batch.observation)
         for k in range(self._num_heads):
-            q = self._say(self._online, k, x)
-            goals = self._goals(k, batch)
+            q = self._head_values(self._online, k, x)
+            targets = self._td_targets(k, batch)
             loss, owned = 0 * q.sum(), 0
             for b in np.flatnonzero(batch.mask[:, k]):
-                error = q[b, batch.action[b]] - goals[b]
+                error = q[b, batch.action[b]] - targets[b]
                 loss = loss + float(batch.weight[b]) * self._loss_of(error)
                 errors[b].append(abs(error.item()))
                 owned += 1
@@ -104,20 +104,20 @@ class SlowLearner:
             target.load_state_dict(values)
 
     @torch.no_grad()
-    def _goals(self, k, batch):
-        """Return what head k should have said for each transition."""
+    def _td_targets(self, k, batch):
+        """Return the targets of head k for each transition."""
         x = self._vectors(batch.next_observation)
-        online, target = self._say(self._online, k, x).tolist(), self._say(self._target, k, x).tolist()
-        goals = []
+        online, target = self._head_values(self._online, k, x).tolist(), self._head_values(self._target, k, x).tolist()
+        targets = []
         for b in range(len(x)):
             choosing = online[b] if self._double_q else target[b]
             best = choosing.index(max(choosing))
             bootstrap = float(batch.discount[b]) * target[b][best] if batch.discount[b] != 0 else 0.0
-            goals.append(float(batch.reward[b]) + bootstrap)
-        return goals
+            targets.append(float(batch.reward[b]) + bootstrap)
+        return targets
 
-    def _say(self, networks, k, x):
-        """Return what head k of `networks` says, its prior added."""
+    def _head_values(self, networks, k, x):
+        """Return the values of head k of `networks`, its prior added."""
         if self._prior is None:
             return networks[k](x)
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Command lines that cannot be meant, each with a part of the message that it must get."""
+"""Malformed command lines, each with a part of its expected error message."""
 
 import json
 
@@ -190,7 +190,7 @@ MALFORMED = {
 
 
 def make_directories(root):
-    """Make the directories and files that the command lines name: a run that has just begun, and what is none."""
+    """Make the directories and files of the command lines: a run that has just started, and others that hold no run."""
     (root / "file").write_text("a letter")
     for name in ("begun", "broken", "photos"):
         (root / name).mkdir()

@@ -10,7 +10,7 @@ BATCHES = ((), (0,), (1,), (3,), (0, 2), (2, 0), (2, 2))
 
 @st.composite
 def exact_q(draw, *, heads=(1, 2, 4, 8), min_actions=2, max_actions=6, batches=((),)):
-    """Draw float64 (..., K, A) of quarters between -4 and 4, K a power of two: every mean is exact."""
+    """Generate float64 (..., K, A) of quarters between -4 and 4, K a power of two: every mean is exact."""
     shape = (draw(st.sampled_from(heads)), draw(st.integers(min_actions, max_actions)))
     quarters = st_numpy.arrays(np.int64, draw(st.sampled_from(batches)) + shape, elements=st.integers(-16, 16))
     return draw(quarters) / 4
@@ -18,7 +18,7 @@ def exact_q(draw, *, heads=(1, 2, 4, 8), min_actions=2, max_actions=6, batches=(
 
 @st.composite
 def exact_q_of_any_size(draw):
-    """Draw float64 (K, A) of multiples of K / 4 for any K: every mean is a multiple of a quarter."""
+    """Generate float64 (K, A) of multiples of K / 4 for any K: every mean is a multiple of a quarter."""
     num_heads = draw(st.integers(1, 11))
     shape = (num_heads, draw(st.integers(2, 6)))
     return draw(st_numpy.arrays(np.int64, shape, elements=st.integers(-8, 8))) * num_heads / 4
@@ -26,7 +26,7 @@ def exact_q_of_any_size(draw):
 
 @st.composite
 def exact_q_with_heads(draw, **sizes):
-    """Draw Q-values (..., K, A) and one active head (...) for each of their states."""
+    """Generate Q-values (..., K, A) and one active head (...) for each of their states."""
     q = draw(exact_q(**sizes))
     return q, draw(st_numpy.arrays(np.int64, q.shape[:-2], elements=st.integers(0, q.shape[-2] - 1)))
 

@@ -50,7 +50,7 @@ class NaiveReplay:
         ]
 
     def ahead(self, transition: Transition, n_step: int, discount: float) -> tuple[float, float, np.ndarray]:
-        """Return up to `n_step` rewards added up, what the value after them is worth, and what is seen then."""
+        """Return up to `n_step` rewards added up, the discount of the value after them, and the observation there."""
         entries = next(entries for entries in self._entries if any(entry is transition for entry in entries))
         place = next(place for place, entry in enumerate(entries) if entry is transition)
         total, worth, last = 0.0, 1.0, transition

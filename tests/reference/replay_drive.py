@@ -1,4 +1,4 @@
-"""Drives a ring and the naive replay alike, and compares them in all they show."""
+"""Drives a ring and the naive replay alike, and compares all of their results."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ ENDS = {"none": (False, False), "terminated": (True, False), "truncated": (False
 
 
 class Impatient(np.random.Generator):
-    """A generator that refuses to be asked for ever, as it would be for slots that are never drawn."""
+    """A generator that fails after too many calls, as rejection sampling of missing slots would make."""
 
     patience = 1000
 
@@ -62,7 +62,7 @@ class Drive:
         return random_observation(self._spec, self._spec.shape[1:], self.rng)
 
     def operate(self, env, end="none"):
-        """Begin an episode where none is under way, otherwise take a step that ends as `end` says."""
+        """Start an episode where none is under way, otherwise take a step with the given `end`."""
         observation = self.observe(env)
         if self._between_episodes[env]:
             for replay in self._replays:
@@ -117,7 +117,7 @@ class Drive:
         return batch
 
     def _check_ahead(self, batch, same):
-        """Compare what the ring that looks ahead makes of the same draws."""
+        """Compare the n-step results of the second ring for the same samples."""
         further = self.ahead.sample(len(same), Impatient(np.random.PCG64(self.added)))
         for name in ("slot", "observation", "action", "mask", "weight"):
             np.testing.assert_array_equal(getattr(further, name), getattr(batch, name), err_msg=name)

@@ -1,4 +1,4 @@
-"""Run folders with made-up contents, for what reads them."""
+"""Run directories with made-up contents, to test their readers."""
 
 import json
 
@@ -11,8 +11,8 @@ MEASURES = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_i
 GAMES = ("Gravitar", "Solaris", "PrivateEye", "Venture", "Alien", "Hero")
 
 
-def write_folder(path, config, summary=None, metrics=()):
-    """Write one run folder."""
+def write_run_dir(path, config, summary=None, metrics=()):
+    """Write one run directory."""
     path.mkdir(parents=True)
     (path / "config.json").write_text(json.dumps(config))
     if summary is not None:
@@ -24,7 +24,7 @@ def write_folder(path, config, summary=None, metrics=()):
 def write_deep_sea(
     path, strategy="gain", size=5, seed=0, cap=50, solved=9, strict=..., status="finished", bad=(), **changes
 ):
-    """Write a DeepSea run; `bad` says of each episode whether it was, `changes` are further settings."""
+    """Write a DeepSea run; `bad` has a flag for each episode, `changes` are further settings."""
     config = {"environment": "deep-sea", "strategy": strategy, "size": size, "seed": seed, "max_episodes": cap}
     config |= changes
     summary = {"status": status, "solved_at": solved, "solved_at_strict": solved if strict is ... else strict}
@@ -32,7 +32,7 @@ def write_deep_sea(
         {"kind": "episode", "episode": number, "step": 5 * number, "bad": value}
         for number, value in enumerate(bad, start=1)
     ]
-    write_folder(path, config, summary, episodes)
+    write_run_dir(path, config, summary, episodes)
 
 
 def write_atari(
@@ -51,7 +51,7 @@ def write_atari(
         | dict(zip(diversity, values, strict=True))
         for at, score, *values in zip(frames, scores, *diversity.values(), strict=True)
     ]
-    write_folder(path, config, {"status": status, "seconds": 100.0 * num_heads}, metrics)
+    write_run_dir(path, config, {"status": status, "seconds": 100.0 * num_heads}, metrics)
 
 
 def write_study(root, seeds=3, evaluations=30, every=1_000_000):
@@ -81,4 +81,4 @@ def write_gym(path, strategy="gain", seed=0, found=(1.0, 2.0, 3.0), env_id="Cart
         for number, (step, value) in enumerate(episodes, start=1)
     ]
     metrics += [{"kind": "evaluation", "step": step, "mean_return": value} for step, value in evaluations]
-    write_folder(path, config | changes, {"status": status} | dict(zip(names, found, strict=True)), metrics)
+    write_run_dir(path, config | changes, {"status": status} | dict(zip(names, found, strict=True)), metrics)

@@ -108,7 +108,7 @@ def _watch(child, screen):
             os.kill(child, signal.SIGKILL)
         try:
             piece = os.read(screen, 65536)
-        except OSError:  # Linux's way to say that the other side is closed
+        except OSError:  # on Linux: the other side is closed
             break
         if not piece:
             break

@@ -1,4 +1,4 @@
-"""What a user may write, and a process that has never seen it."""
+"""User code, and processes that have not imported it yet."""
 
 import os
 import sys

@@ -64,7 +64,7 @@ def test_long_random_episodes_in_uneven_environments_stay_right(seed):
         drive.check()
 
 
-# What the module says of capacity and ends
+# Capacity and ends of episodes, as documented
 
 
 def test_the_newest_transitions_fill_the_capacity_when_no_episode_is_truncated():
@@ -113,7 +113,7 @@ def test_one_environment_does_not_push_out_the_transitions_of_another():
     drive.check()
 
 
-def test_a_capacity_without_a_transition_for_each_environment_is_refused():
+def test_a_capacity_without_a_transition_for_each_environment_is_an_error():
     with pytest.raises(ValueError, match="at least one transition for each of 3 environments"):
         Drive(capacity=2, num_envs=3)
 
@@ -139,18 +139,18 @@ def uneven_ring():
 def test_sampling_is_uniform_over_transitions_wherever_they_stand():
     drive = uneven_ring()
     stored = [transition.reward for transition in drive.naive.transitions()]
-    draws = drive.ring.sample(40_000, np.random.default_rng(0)).reward
-    counts = [np.count_nonzero(draws == reward) for reward in stored]
+    samples = drive.ring.sample(40_000, np.random.default_rng(0)).reward
+    counts = [np.count_nonzero(samples == reward) for reward in stored]
     assert sum(counts) == 40_000
     assert stats.chisquare(counts).pvalue > 0.01
 
 
-def test_draws_are_independent_of_each_other():
+def test_samples_are_independent_of_each_other():
     drive = uneven_ring()
     n = len(drive.ring)
     rank = {transition.reward: i for i, transition in enumerate(drive.naive.transitions())}
-    draws = np.array([rank[r] for r in drive.ring.sample(60_000, np.random.default_rng(1)).reward.tolist()])
-    pairs = np.bincount(draws[0::2] * n + draws[1::2], minlength=n * n)
+    samples = np.array([rank[r] for r in drive.ring.sample(60_000, np.random.default_rng(1)).reward.tolist()])
+    pairs = np.bincount(samples[0::2] * n + samples[1::2], minlength=n * n)
     assert stats.chisquare(pairs).pvalue > 0.01
 
 
@@ -172,7 +172,7 @@ def test_a_batch_may_be_larger_than_the_replay_or_of_one():
         assert {len(field) for field in drive.ring.sample(size, drive.rng)[:-1]} == {size}
 
 
-def test_an_empty_replay_says_what_to_do():
+def test_sampling_from_an_empty_replay_is_an_error_that_names_the_remedy():
     drive = Drive(capacity=4, num_envs=2)
     with pytest.raises(ValueError, match="add some before sampling"):
         drive.ring.sample(1, drive.rng)

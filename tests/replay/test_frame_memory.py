@@ -1,4 +1,4 @@
-"""What the ring of compressed frames keeps is without loss, and takes as little memory as it says."""
+"""The ring of compressed frames is lossless and takes the memory that it reports."""
 
 import gc
 import tracemalloc

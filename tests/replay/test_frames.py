@@ -21,7 +21,7 @@ def stacked(stack, frame=TINY, dtype=np.uint8):
 
 
 class Play(Drive):
-    """Drives episodes of frames that say which environment, episode and step they show.
+    """Drives episodes of frames that encode their environment, episode and step.
 
     Frames are numbered in each environment: the newest and the `room` before it are kept, all others overwritten.
     """
@@ -42,9 +42,9 @@ class Play(Drive):
         return frame
 
     def operate(self, env, end="none"):
-        """Begin an episode or take a step, and keep account of the frames."""
-        begins, (terminated, truncated) = self._between_episodes[env], ENDS[end]
-        if begins:
+        """Start an episode or take a step, and count the frames."""
+        starts, (terminated, truncated) = self._between_episodes[env], ENDS[end]
+        if starts:
             self._episode[env] += 1
             self._step[env] = 0
         else:
@@ -52,9 +52,9 @@ class Play(Drive):
             self._step[env] += 1
             self._newest_frame[env] += 1
         super().operate(env, end)
-        if begins or not terminated:
+        if starts or not terminated:
             self._frame_number[self._here(env)] = self._newest_frame[env]
-        if truncated and not (begins or terminated):
+        if truncated and not (starts or terminated):
             self._newest_frame[env] += 1
 
     def _here(self, env):
@@ -273,8 +273,8 @@ def test_sampling_is_uniform_over_transitions_wherever_they_stand():
     drive = uneven_ring()
     kept = [transition.reward for transition in drive.naive.transitions()]
     assert len(kept) < drive.added
-    draws = drive.ring.sample(20_000, np.random.default_rng(0)).reward
-    counts = [np.count_nonzero(draws == reward) for reward in kept]
+    samples = drive.ring.sample(20_000, np.random.default_rng(0)).reward
+    counts = [np.count_nonzero(samples == reward) for reward in kept]
     assert sum(counts) == 20_000
     assert stats.chisquare(counts).pvalue > 0.01
 
@@ -326,12 +326,12 @@ def test_a_batch_may_be_written_to_without_changing_the_replay():
     ],
     ids=str,
 )
-def test_stacks_of_anything_but_greyscale_images_of_bytes_are_refused(spec):
+def test_stacks_of_anything_but_greyscale_images_of_bytes_are_an_error(spec):
     with pytest.raises(ValueError, match=r"stacked uint8 images \(stack, height, width\)"):
         ReplayBuffer(spec, capacity=10, num_heads=1, discount=DISCOUNT)
 
 
 @pytest.mark.parametrize("shape", [(), (0, 84, 84)])
-def test_stacks_of_nothing_are_refused(shape):
+def test_empty_stacks_are_an_error(shape):
     with pytest.raises(ValueError, match=r"stacked uint8 images \(stack, height, width\)"):
         ReplayBuffer(BoxSpec(shape, np.dtype(np.uint8), stacked=True), capacity=10, num_heads=1, discount=DISCOUNT)

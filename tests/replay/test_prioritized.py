@@ -1,4 +1,4 @@
-"""The sum tree against plain lists, and prioritised drawing against its probabilities."""
+"""The sum tree against plain lists, and prioritised sampling against its probabilities."""
 
 import numpy as np
 import pytest
@@ -95,7 +95,7 @@ def priorities_of(errors, alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
-def test_draws_are_as_frequent_as_the_formula_says(alpha):
+def test_sampling_frequencies_follow_the_formula(alpha):
     errors = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 8.0])
     priorities = priorities_of(errors, alpha)
     expected = (errors + MIN_ERROR) ** alpha
@@ -115,7 +115,7 @@ def test_draws_are_as_frequent_as_the_formula_says(alpha):
     assert stats.chisquare(observed[keep], wanted[keep] * observed[keep].sum() / wanted[keep].sum()).pvalue > 1e-3
 
 
-def test_a_batch_is_drawn_from_equal_parts_of_the_sum():
+def test_a_batch_is_sampled_from_equal_parts_of_the_sum():
     priorities = priorities_of([1.0] * 64, 1.0)
     slot, _ = priorities.sample(64, np.random.default_rng(1))
     np.testing.assert_array_equal(slot, np.arange(64))
@@ -132,7 +132,7 @@ def test_a_new_transition_has_the_largest_priority_seen_and_a_dismissed_one_none
     assert not priorities.get_state()["priorities"][2:].any()
 
 
-def test_weights_undo_the_drawing():
+def test_importance_weights_correct_for_the_sampling_probabilities():
     probability = np.array([0.5, 0.25, 0.125, 0.125])
     values = np.array([3.0, -1.0, 2.0, 7.0])
     weight = importance_weights(probability, 4, 1.0).astype(float)
@@ -158,7 +158,7 @@ def filled(alpha, steps, *, capacity=10, n_step=1):
     return ring
 
 
-def test_what_surprised_is_drawn_more_often_and_weighs_less():
+def test_transitions_with_large_errors_are_sampled_more_often_and_weigh_less():
     ring = filled(1.0, 25)
     rng = np.random.default_rng(2)
     batch = ring.sample(200, rng, beta=1.0)
@@ -182,7 +182,7 @@ def test_only_transitions_that_are_there_have_a_priority(steps):
     assert len(ring) == held.sum()
 
 
-def test_a_restored_ring_draws_the_same():
+def test_a_restored_ring_samples_the_same():
     ring = filled(0.6, 30)
     rng = np.random.default_rng(3)
     batch = ring.sample(16, rng)
@@ -206,7 +206,7 @@ def test_a_restored_ring_draws_the_same():
         lambda state: state.update(priorities=state["priorities"][:-1]),
     ],
 )
-def test_priorities_that_cannot_be_are_refused(spoil):
+def test_invalid_priorities_are_an_error(spoil):
     ring = filled(0.6, 30)
     state = ring.get_state()
     spoil(state)
@@ -214,7 +214,7 @@ def test_priorities_that_cannot_be_are_refused(spoil):
         filled(0.6, 30).set_state(state)
 
 
-def test_uniform_drawing_takes_no_notice_of_errors():
+def test_uniform_sampling_ignores_errors():
     ring = filled(None, 25)
     before = ring.sample(50, np.random.default_rng(5), beta=1.0)
     ring.update_priorities(before.slot, np.arange(50, dtype=np.float32))
@@ -244,6 +244,6 @@ def test_beta_rises_to_one():
         ({"beta_steps": 5}, "need --replay prioritized"),
     ],
 )
-def test_flags_that_make_no_sense_are_refused(settings_, message):
+def test_flags_that_make_no_sense_are_an_error(settings_, message):
     with pytest.raises(ValueError, match=message):
         ReplayConfig(**settings_)

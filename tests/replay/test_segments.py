@@ -1,4 +1,4 @@
-"""A replay taken apart into segments and put together again is the same replay, whatever had happened to it."""
+"""A replay saved in segments and restored from them is the same replay, whatever its history."""
 
 import copy
 
@@ -43,7 +43,7 @@ class Play:
         self._between = [True] * num_envs
 
     def operate(self, rings, env, end="none"):
-        """Begin an episode of `env` where none is under way; otherwise take a step that ends as `end` says."""
+        """Start an episode of `env` where none is under way; otherwise take a step with the given `end`."""
         observation, between = self._observe(env), self._between[env]
         self._between[env] = False
         if between:
@@ -116,7 +116,7 @@ def plays(draw):
 
 @settings(max_examples=120)
 @given(plays())
-def test_a_ring_put_together_again_goes_on_as_the_one_it_was_taken_from(play):
+def test_a_ring_restored_from_segments_continues_as_the_original(play):
     spec, capacity, num_envs, operations = play
     driver, disk = Play(spec, num_envs), Disk()
     original = make_ring(spec, capacity, num_envs)
@@ -166,7 +166,7 @@ def test_little_is_written_where_little_has_changed(spec):
     assert_twins(original, disk.load(make_ring(spec, 99, 1)))
 
 
-def test_an_episode_cut_after_a_resumption_leaves_a_sound_ring():
+def test_an_episode_cut_after_resuming_leaves_a_consistent_ring():
     driver, disk, original = Play(STACKED, 1), Disk(), make_ring(STACKED, 20, 1)
     for _ in range(13):
         driver.operate([original], 0)
@@ -199,14 +199,14 @@ def saved(spec=SPECS[0], steps=30):
         "sampleable": lambda sampleable: sampleable | np.uint8(255),
     }.items(),
 )
-def test_positions_that_cannot_be_are_refused(name, spoil):
+def test_invalid_positions_are_an_error(name, spoil):
     disk = saved(steps=6)
     disk.state[name] = spoil(disk.state[name])
     with pytest.raises(ValueError, match="the replay"):
         disk.load(make_ring(SPECS[0], 20, 2))
 
 
-def test_transitions_beyond_what_was_reached_are_refused_since_none_could_be_drawn():
+def test_transitions_beyond_the_written_part_are_an_error_since_none_could_be_sampled():
     disk = saved(steps=6)
     disk.state["reached"] = np.asarray(0, np.int64)
     with pytest.raises(ValueError, match="never stored"):
@@ -214,7 +214,7 @@ def test_transitions_beyond_what_was_reached_are_refused_since_none_could_be_dra
 
 
 @pytest.mark.parametrize("value", [-1, 1000])
-def test_observations_that_there_are_none_of_are_refused(value):
+def test_observations_out_of_range_are_an_error(value):
     disk = saved()
     disk.segments[1][1]["observation"][2] = value
     with pytest.raises(ValueError, match="there are no observations"):
@@ -222,7 +222,7 @@ def test_observations_that_there_are_none_of_are_refused(value):
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_an_array_of_another_kind_or_none_is_refused(spec):
+def test_an_array_of_another_kind_or_a_missing_one_is_an_error(spec):
     for name in saved(spec).segments[0][1]:
         for spoil in (
             lambda array: array.astype(np.complex64),
@@ -239,14 +239,14 @@ def test_an_array_of_another_kind_or_none_is_refused(spec):
             disk.load(make_ring(spec, 20, 2))
 
 
-def test_frames_that_cannot_be_decompressed_are_refused():
+def test_frames_that_cannot_be_decompressed_are_an_error():
     disk = saved(STACKED)
     disk.segments[0][1]["frames"] = disk.segments[0][1]["frames"][::-1].copy()
     with pytest.raises(ValueError, match="frame"):
         disk.load(make_ring(STACKED, 20, 2))
 
 
-def test_a_segment_that_there_is_not_is_refused():
+def test_a_missing_segment_is_an_error():
     disk = saved()
     version, arrays = disk.segments[0]
     for index in (-1, 5, 10**9):
@@ -254,7 +254,7 @@ def test_a_segment_that_there_is_not_is_refused():
             make_ring(SPECS[0], 20, 2).set_segment(index, arrays, version)
 
 
-def test_the_actions_can_be_looked_at_and_not_changed():
+def test_the_actions_can_be_read_and_not_changed():
     replay = saved().load(make_ring(SPECS[0], 20, 2))
     assert set(replay.sample(300, np.random.default_rng(0)).action) <= set(replay.actions) <= set(range(4))
     with pytest.raises(ValueError, match="read-only"):

@@ -54,7 +54,7 @@ def test_the_figure_of_ablations_has_a_row_for_each_variant_and_a_dot_for_each_s
     assert to_png(figure).startswith(b"\x89PNG")
 
 
-def test_the_interval_of_a_lower_bound_is_drawn_up_to_the_mean_and_points_beyond():
+def test_the_interval_of_a_lower_bound_is_plotted_up_to_the_mean_and_points_beyond():
     whole = [DeepSeaRun(PRIORS[0], 10, seed, 1000, 100 * (seed + 1), 100 * (seed + 1)) for seed in range(3)]
     bound = [run._replace(variant=PRIORS[1]) for run in whole[:2]] + [DeepSeaRun(PRIORS[1], 10, 2, 1000, None, None)]
     unsolved = [DeepSeaRun(PRIORS[2], 10, seed, 1000, None, None) for seed in range(3)]
@@ -66,7 +66,7 @@ def test_the_interval_of_a_lower_bound_is_drawn_up_to_the_mean_and_points_beyond
     assert "open beyond" in ABLATION_CAPTION
 
 
-def test_ablations_are_drawn_where_there_are_variants_and_few_sizes():
+def test_ablations_are_plotted_where_there_are_variants_and_few_sizes():
     assert ablation_sizes(results(PRIORS, (10, 20))) == [10, 20]
     assert ablation_sizes(results([Variant("gain"), Variant("ids")], (10, 20))) == []
     assert ablation_sizes(results(PRIORS, range(10, 20))) == []
@@ -75,7 +75,7 @@ def test_ablations_are_drawn_where_there_are_variants_and_few_sizes():
     assert ablation_sizes(results(plain, range(5, 35, 5)) + results(PRIORS[:1], (30,))) == [30]
 
 
-def test_many_frontiers_have_a_panel_for_each_strategy_and_say_how_far_each_got():
+def test_many_frontiers_have_a_panel_for_each_strategy_with_the_largest_size_solved():
     figure = frontiers(results(MANY, range(10, 32, 2)))
     panels = {axes.get_title(): axes for axes in figure.axes}
     assert list(panels) == ["BootDQN", "BootDQN-Gain", "BootDQN-EVOI"]
@@ -99,18 +99,18 @@ def test_every_seed_that_solved_it_is_within_the_picture():
     assert low < 3 < 900 < high
 
 
-def test_where_nothing_larger_was_run_it_is_not_said_to_be_the_limit():
+def test_the_largest_size_that_was_run_is_not_labelled_as_the_limit():
     (axes,) = frontiers(results([Variant("gain")], (10, 20)) + results([Variant("greedy")], (10, 20, 30))).axes
-    told = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert told == ["BootDQN: to N = 20", "BootDQN-Gain: to N = 20, none larger was run"]
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["BootDQN: to N = 20", "BootDQN-Gain: to N = 20, none larger was run"]
 
 
-def test_a_variant_that_solves_nothing_got_nowhere():
+def test_a_variant_that_solves_nothing_has_no_largest_solved_size():
     (axes,) = frontiers(results([Variant("gain")], (30, 40))).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["BootDQN-Gain: none of N = 30 to 40"]
 
 
-def test_every_panel_shows_all_sizes_and_means_whoever_is_drawn_first():
+def test_every_panel_shows_all_sizes_and_means_whatever_is_plotted_first():
     late = results([Variant("greedy")], (30,), solved_up_to=0)
     early = results([*SCALES, *PRIORS], (10, 30), solved_up_to=30)
     for axes in frontiers(late + early).axes:

@@ -1,4 +1,4 @@
-"""How agents acted, in a report: lines of what the update records say, and of nothing else."""
+"""How agents acted, in a report: lines of the update records, and of nothing else."""
 
 import csv
 import json
@@ -58,8 +58,8 @@ def test_the_lines_of_a_run_are_its_records(tmp_path):
     assert [axes.get_title() for axes in panels] == list(TITLES.values())
     for axes, name in zip(panels, TITLES, strict=True):
         (line,) = axes.get_lines()
-        told = [[record["step"], record[name]] for record in records]
-        np.testing.assert_allclose(line.get_xydata(), told, rtol=1e-13, err_msg="but for the rounding of sums")
+        recorded = [[record["step"], record[name]] for record in records]
+        np.testing.assert_allclose(line.get_xydata(), recorded, rtol=1e-13, err_msg="but for the rounding of sums")
 
 
 def test_every_run_has_a_line_and_every_algorithm_a_name(tmp_path):
@@ -83,8 +83,8 @@ def test_many_records_are_smoothed(tmp_path):
     write_gym(tmp_path / "run")
     values = np.random.default_rng(0).random(40)
     add_records(tmp_path / "run", *(update(10 * n, overruled=value) for n, value in enumerate(values, start=1)))
-    drawn = acting(tmp_path).axes[0].get_lines()[0].get_ydata()
-    np.testing.assert_allclose(drawn[20:], [values[n - 3 : n + 1].mean() for n in range(20, 40)])
+    plotted = acting(tmp_path).axes[0].get_lines()[0].get_ydata()
+    np.testing.assert_allclose(plotted[20:], [values[n - 3 : n + 1].mean() for n in range(20, 40)])
 
 
 @pytest.mark.parametrize(("write", "label"), [(write_atari, "BootDQN-EVOI"), (write_gym, "BootDQN-EVOI (mean)")])
@@ -94,7 +94,7 @@ def test_evoi_is_called_what_the_paper_calls_it_there(tmp_path, write, label):
     assert [text.get_text() for text in acting(tmp_path).legends[0].get_texts()] == [label]
 
 
-def test_tasks_are_drawn_apart_and_of_deep_sea_only_the_largest_grid(tmp_path):
+def test_each_task_has_its_own_figure_and_deep_sea_only_one_of_the_largest_grid(tmp_path):
     for size in (5, 12, 8):
         write_deep_sea(tmp_path / f"sea-{size}", size=size)
     write_atari(tmp_path / "game", "Hero")
@@ -111,7 +111,7 @@ def test_tasks_are_drawn_apart_and_of_deep_sea_only_the_largest_grid(tmp_path):
     ]
 
 
-def test_records_that_do_not_tell_it_have_no_line(tmp_path):
+def test_records_without_the_metric_have_no_line(tmp_path):
     old = {"kind": "update", "step": 10, "updates": 10, "loss": 1.0}
     write_gym(tmp_path / "old", seed=0)
     add_records(tmp_path / "old", old, old | {"step": 20})
@@ -126,7 +126,7 @@ def test_records_that_do_not_tell_it_have_no_line(tmp_path):
 
 
 @pytest.mark.parametrize("write", [write_atari, write_deep_sea, write_gym])
-def test_a_run_is_drawn_as_far_as_it_has_come_and_its_end_is_marked(tmp_path, write):
+def test_a_run_is_plotted_up_to_its_last_record_and_its_end_is_marked(tmp_path, write):
     write(tmp_path / "run", status="interrupted")
     add_records(tmp_path / "run", update(10), update(20))
     for axes in acting(tmp_path).axes:
@@ -147,27 +147,27 @@ def test_an_algorithm_without_a_line_is_named(tmp_path):
     assert caption.endswith("Without a line, for lack of metrics: BootDQN-UCB, BootDQN-EVOI (mean).")
 
 
-def test_what_was_too_large_to_tell_is_a_gap(tmp_path):
+def test_a_value_that_overflowed_is_a_gap(tmp_path):
     write_gym(tmp_path / "run")
     add_records(tmp_path / "run", update(10), update(20, disagreement=None), update(30))
     np.testing.assert_array_equal(load_study(tmp_path).acting.disagreement, [2.0, np.nan, 2.0])
     acting(tmp_path).savefig(tmp_path / "drawn.png")
 
 
-def test_a_record_before_which_no_step_was_taken_is_passed_over(tmp_path):
+def test_a_record_before_which_no_step_was_taken_is_skipped(tmp_path):
     write_gym(tmp_path / "run")
     add_records(tmp_path / "run", update(10), update(10, None, None, None), update(20))
     np.testing.assert_array_equal(load_study(tmp_path).acting.step, [10, 20])
 
 
 @pytest.mark.parametrize("value", [0.0, None])
-def test_heads_that_never_differ_are_drawn_too(tmp_path, value):
+def test_heads_that_never_differ_are_plotted_too(tmp_path, value):
     write_gym(tmp_path / "run")
     add_records(tmp_path / "run", *(update(step, 0.0, value, value) for step in (10, 20)))
     assert figure_names(tmp_path) == ["acting-cartpole-v1"]
 
 
-def test_more_algorithms_than_can_be_told_apart_are_not_drawn(tmp_path):
+def test_more_algorithms_than_can_be_distinguished_are_not_plotted(tmp_path):
     for number in range(9):
         write_gym(tmp_path / str(number), f"gain:scale={number + 2}")
         add_records(tmp_path / str(number), update(10), update(20))

@@ -77,8 +77,8 @@ def test_of_a_seed_the_run_that_was_evaluated_for_longest_counts(tmp_path):
     assert problems == dict.fromkeys("abd", "the same algorithm, game and seed as c, which is counted")
 
 
-def test_runs_of_different_lengths_say_so_beside_their_mean(tmp_path):
-    """`total_frames` only says when a run stops: its first frames are those of a longer one."""
+def test_runs_of_different_lengths_are_marked_beside_their_mean(tmp_path):
+    """`total_frames` only sets when a run stops: its first frames are those of a longer one."""
     write_atari(tmp_path / "a", seed=0, scores=(1.0, 9.0, 3.0))
     write_atari(tmp_path / "b", seed=1, scores=(5.0, 2.0, 4.0, 100.0))
     (row,) = rows(maximal_scores(read(tmp_path)[0]))
@@ -157,7 +157,7 @@ def test_a_band_is_shaded_from_three_seeds_on(tmp_path, seeds, bands):
     assert sum(isinstance(one, FillBetweenPolyCollection) for one in axes.collections) == bands
 
 
-def test_the_papers_scores_of_the_algorithms_drawn_are_marked_or_told_where_they_are_far_above(tmp_path):
+def test_the_papers_scores_of_the_algorithms_plotted_are_marked_or_written_out_where_they_are_far_above(tmp_path):
     """Of Hero the paper has 21,537 for BootDQN, 28,309 for Gain and 28,539.3 for EVOI."""
     write_atari(tmp_path / "greedy", strategy="greedy", scores=(1_000.0, 12_000.0))
     write_atari(tmp_path / "gain", strategy="gain", scores=(1_000.0, 13_000.0))
@@ -178,7 +178,7 @@ def test_nothing_is_marked_where_the_paper_has_no_score_within_sight(tmp_path, g
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["BootDQN-EVOI"]
 
 
-def test_one_run_is_drawn_as_it_was(tmp_path):
+def test_one_run_is_plotted_with_its_raw_values(tmp_path):
     write_atari(tmp_path / "run", scores=(0.0, 20.0), every=100_000)
     evaluations, _ = read(tmp_path)
     episodes = pd.DataFrame({"frames": [50_000, 150_000], "return": [3.0, 7.0]})

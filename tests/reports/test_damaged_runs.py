@@ -1,4 +1,4 @@
-"""Files that are not what they should be: the run is listed as damaged, and the report is written."""
+"""Damaged files: the run is listed as damaged, and the report is written."""
 
 import csv
 import json
@@ -25,18 +25,18 @@ def read(root):
 
 @pytest.mark.parametrize("line", [b"[]", b"3", b'"text"', b"null", b'{"kind": "\xff"}', b"[" * 100_000, b"{"])
 def test_a_line_that_is_no_object_in_utf_8_is_a_typed_error(tmp_path, line):
-    folder = RunDirectory(tmp_path)
-    folder.metrics.write_bytes(b'{"kind": "episode"}\n' + line + b'\n{"kind": "episode"}\n')
-    records = folder.read_metrics("episode")
+    run_dir = RunDirectory(tmp_path)
+    run_dir.metrics.write_bytes(b'{"kind": "episode"}\n' + line + b'\n{"kind": "episode"}\n')
+    records = run_dir.read_metrics("episode")
     assert next(records) == {"kind": "episode"}
     with pytest.raises(DamagedFileError, match=r"metrics\.jsonl, line 2"):
         next(records)
 
 
-def test_a_last_line_that_breaks_off_within_a_letter_is_passed_over(tmp_path):
-    folder = RunDirectory(tmp_path)
-    folder.metrics.write_bytes(b'{"kind": "episode"}\n' + '{"kind": "ε'.encode()[:-1])
-    assert list(folder.read_metrics()) == [{"kind": "episode"}]
+def test_a_last_line_that_breaks_off_within_a_character_is_skipped(tmp_path):
+    run_dir = RunDirectory(tmp_path)
+    run_dir.metrics.write_bytes(b'{"kind": "episode"}\n' + '{"kind": "ε'.encode()[:-1])
+    assert list(run_dir.read_metrics()) == [{"kind": "episode"}]
 
 
 @pytest.mark.parametrize("line", [b"[]\n", b"\xff\n"])
@@ -101,7 +101,7 @@ def not_counted(root):
 
 
 @pytest.mark.parametrize("kept", ["summary.json", "metrics.jsonl"])
-def test_a_folder_that_has_lost_its_configuration_is_listed(tmp_path, kept):
+def test_a_run_directory_that_has_lost_its_configuration_is_listed(tmp_path, kept):
     write_deep_sea(tmp_path / "whole", bad=[True])
     write_deep_sea(tmp_path / "lost", seed=1, bad=[True])
     for file in (tmp_path / "lost").iterdir():
@@ -113,7 +113,7 @@ def test_a_folder_that_has_lost_its_configuration_is_listed(tmp_path, kept):
 PARTLY = "what summary.json says is counted, and no curve of it is plotted"
 
 
-def test_records_that_end_early_are_listed_and_not_drawn(tmp_path):
+def test_records_that_end_early_are_listed_and_not_plotted(tmp_path):
     write_deep_sea(tmp_path / "sea/whole", seed=0, bad=[True, False])
     write_deep_sea(tmp_path / "sea/short", seed=1, bad=[True, False, True, False])
     write_deep_sea(tmp_path / "sea/small", seed=0, size=4, bad=[True])
@@ -149,20 +149,20 @@ def test_a_curve_that_cannot_be_read_is_listed(tmp_path):
 @pytest.mark.parametrize("block", [1, 7, 64, 2**16])
 def test_the_last_record_is_found_from_the_end(tmp_path, monkeypatch, block):
     monkeypatch.setattr(files, "BLOCK", block)
-    folder = RunDirectory(tmp_path)
-    assert folder.last_metrics() is None
+    run_dir = RunDirectory(tmp_path)
+    assert run_dir.last_metrics() is None
     for content, last, last_episode in (
         (b"", None, None),
         (b'{"kind": "epi', None, None),
         (b'{"kind": "episode", "n": 1}\n', 1, 1),
         (b'{"kind": "episode", "n": 1}\n{"kind": "update", "n": 2}\n{"kind": "ep', 2, 1),
     ):
-        folder.metrics.write_bytes(content)
-        assert (folder.last_metrics() or {}).get("n") == last
-        assert (folder.last_metrics("episode") or {}).get("n") == last_episode
-    folder.metrics.write_bytes(b'{"kind": "episode"}\n[]\n')
+        run_dir.metrics.write_bytes(content)
+        assert (run_dir.last_metrics() or {}).get("n") == last
+        assert (run_dir.last_metrics("episode") or {}).get("n") == last_episode
+    run_dir.metrics.write_bytes(b'{"kind": "episode"}\n[]\n')
     with pytest.raises(DamagedFileError, match=r"the end of .*metrics\.jsonl: expected a JSON object"):
-        folder.last_metrics("episode")
+        run_dir.last_metrics("episode")
 
 
 @pytest.mark.parametrize("link", ["report_files", "report_files/figures", "report_files/tables"])

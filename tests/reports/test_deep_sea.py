@@ -1,4 +1,4 @@
-"""Results without hiding: unsolved runs stay in, lower bounds say so, caps are never mixed."""
+"""Results on DeepSea: unsolved runs count, lower bounds are marked, caps are never mixed."""
 
 import json
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_runs_of_different_settings_are_never_averaged_and_seeds_count_once(tmp_
     assert problems == {"c": "the same algorithm and seed as b, which is counted"}
 
 
-def test_the_results_of_old_folders_are_grouped_by_strategy_and_size_alone():
+def test_the_results_of_old_run_directories_are_grouped_by_strategy_and_size_alone():
     names = {
         "greedy": "BootDQN",
         "ucb": "BootDQN-UCB",
@@ -193,7 +193,7 @@ def test_the_answer_ranks_by_the_fraction_solved_and_not_by_the_count():
     )
 
 
-def test_the_answer_says_fewest_only_of_a_mean_that_is_complete_and_the_lowest():
+def test_the_answer_claims_fewest_only_of_a_mean_that_is_complete_and_the_lowest():
     often, quick = runs_of("gain", 10, 0, 50_000), runs_of("greedy", 9, 1, 500)
     assert deep_sea_answer(often + quick) == (
         "At N = 10, DeepSea was solved most often by BootDQN-Gain (10 of 10 runs, 50,000 episodes on average). "
@@ -241,7 +241,7 @@ cell_of_runs = st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from([
 
 
 @given(st.dictionaries(st.sampled_from(["greedy", "ucb", "gain"]), cell_of_runs, min_size=2))
-def test_whom_the_answer_names_first_nobody_beats(found):
+def test_no_algorithm_beats_the_one_that_the_answer_names_first(found):
     """Nobody solves a larger fraction, and "the fewest" is below every other mean, even where that is only a bound."""
     text = deep_sea_answer([run for name, cell in found.items() for run in runs_of(name, *cell)])
     names = {"greedy": "BootDQN", "ucb": "BootDQN-UCB", "gain": "BootDQN-Gain"}

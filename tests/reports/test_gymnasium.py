@@ -79,7 +79,7 @@ def test_a_damaged_run_is_listed(tmp_path, file, values):
     assert {run: problem.partition(":")[0] for run, problem in problems.items()} == {"run": "unreadable"}
 
 
-def test_what_does_not_count_is_listed(tmp_path):
+def test_runs_that_do_not_count_are_listed(tmp_path):
     write_gym(tmp_path / "first")
     write_gym(tmp_path / "second")
     write_gym(tmp_path / "stopped", seed=1, status="interrupted")
@@ -116,8 +116,8 @@ def test_a_row_has_the_interval_from_three_seeds_on_and_the_value_of_each(tmp_pa
         write_gym(tmp_path / f"ucb/{seed}", "ucb", seed, found=(value, None, None))
         if seed:
             write_gym(tmp_path / f"greedy/{seed}", "greedy", seed, found=(1.0, value, 500.0))
-    told = {row["algorithm"]: (row["95 % interval"], row["each seed"]) for row in rows(tmp_path)}
-    assert told == {
+    cells = {row["algorithm"]: (row["95 % interval"], row["each seed"]) for row in rows(tmp_path)}
+    assert cells == {
         "BootDQN": ("", "200.5, 300"),
         "BootDQN-UCB": ("100 to 300", "100, 200.5, 300"),
         "BootDQN-Gain": ("100 to 300", "300, 200.5, 100"),
@@ -155,7 +155,7 @@ def test_curves_are_of_the_episodes_of_training_where_one_run_has_no_evaluations
     assert caption.endswith("Of 3 runs, 2 have their metrics here.")
 
 
-def test_of_many_algorithms_those_that_came_out_highest_are_drawn(tmp_path):
+def test_of_many_algorithms_those_with_the_highest_results_are_plotted(tmp_path):
     for number, strategy in enumerate(("greedy", "ucb", "gain")):
         episodes = [(100, 1.0), (1000, 2.0)]
         write_gym(tmp_path / strategy, strategy, found=(1.0, float(number), 9.0), episodes=episodes)
@@ -164,7 +164,7 @@ def test_of_many_algorithms_those_that_came_out_highest_are_drawn(tmp_path):
     assert caption.endswith("Plotted are 2 of 3 algorithms, those that came out highest.")
 
 
-def test_a_run_that_is_not_finished_is_drawn_by_itself_as_far_as_it_has_come(tmp_path):
+def test_an_unfinished_run_is_plotted_by_itself_up_to_its_last_record(tmp_path):
     evaluated = [(250 * number, float(number)) for number in range(1, 5)]
     write_gym(tmp_path / "done", seed=0, evaluations=evaluated)
     write_gym(tmp_path / "stopped", seed=1, evaluations=[(250, 9.0)], episodes=[(10, 1.0)], status="interrupted")
@@ -204,7 +204,7 @@ def test_runs_without_records_have_no_figure(tmp_path):
     assert curves(tmp_path) is None
 
 
-def test_each_environment_has_a_figure_and_shared_settings_are_said_once(tmp_path):
+def test_each_environment_has_a_figure_and_shared_settings_are_listed_once(tmp_path):
     curve = {"episodes": [(500, 1.0), (1000, 2.0)], "batch_size": 8}
     for strategy in ("gain", "greedy"):
         write_gym(tmp_path / f"runs/{strategy}", strategy, **curve)
@@ -258,7 +258,7 @@ def answer_on(root, **values):
         ),
     ],
 )
-def test_the_answer_tells_the_highest_and_whether_a_rank_test_tells_it_from_the_next(tmp_path, values, expected):
+def test_the_answer_names_the_highest_and_whether_a_rank_test_separates_it_from_the_next(tmp_path, values, expected):
     assert answer_on(tmp_path, **values) == f"On CartPole-v1 (1,000 steps) {expected}"
 
 

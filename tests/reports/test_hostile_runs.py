@@ -51,7 +51,7 @@ def test_a_run_that_cannot_be_read_is_listed_with_the_reason_and_the_page_is_wri
     assert "1 of 9 runs" in (tmp_path / "out.html").read_text()
 
 
-def test_names_are_drawn_letter_by_letter(tmp_path):
+def test_names_are_plotted_literally(tmp_path):
     formula, long = r"$\frac{$", "x" * 5000
     write_gym(tmp_path / "gym", env_id=formula, strategy=formula, episodes=[(1, 1.0), (2, 2.0)])
     write_gym(tmp_path / "long", env_id=long, episodes=[(1, 1.0), (2, 2.0)])
@@ -63,12 +63,12 @@ def test_names_are_drawn_letter_by_letter(tmp_path):
     assert f">{long[: MAX_LABEL - 1]}…</text>" in (figures / f"gym-{long[:80]}.svg").read_text()
     assert ">{ (&gt;400000000})</text>" in (figures / "deep-sea-regret.svg").read_text()
     assert "All of these runs: {0.nothing}={}." in (tmp_path / "out.html").read_text()
-    drawn = (figures / "atari-scores.svg").read_text()
-    assert r">a\tb\nc</text>" in drawn
-    assert ">_hidden</text>" in drawn.replace("> ", ">")
+    figure = (figures / "atari-scores.svg").read_text()
+    assert r">a\tb\nc</text>" in figure
+    assert ">_hidden</text>" in figure.replace("> ", ">")
 
 
-def test_numbers_as_large_as_they_are_read_are_drawn(tmp_path):
+def test_the_largest_numbers_that_are_read_can_be_plotted(tmp_path):
     write_gym(tmp_path / "gym", found=(1e100,) * 3, episodes=[(1, -1e100), (2**62, 1e100)])
     write_deep_sea(tmp_path / "sea", size=2**62, cap=2**63 - 1, solved=2**62, bad=[True, False])
     write_atari(tmp_path / "game", scores=(-1e100, 1e100), every=2**61, total_frames=2**62)
@@ -76,7 +76,7 @@ def test_numbers_as_large_as_they_are_read_are_drawn(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "summary.json", "config.json"])
-def test_what_is_no_file_is_listed_and_not_waited_for(tmp_path, name):
+def test_a_path_that_is_no_regular_file_is_listed_without_blocking(tmp_path, name):
     makers = {"pipe": os.mkfifo, "directory": os.mkdir, "device": lambda path: path.symlink_to("/dev/zero")}
     for kind, make in makers.items():
         write_gym(tmp_path / kind, seed=len(kind), episodes=[(1, 1.0)])
@@ -97,16 +97,16 @@ def test_a_directory_whose_name_is_no_text_is_reported_on(tmp_path):
     write_report(root, tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text()
     assert r"runs-\udcff\x1b[2J" in page
-    told = subprocess.run([sys.executable, "-m", "bootdqn", "report", bad], capture_output=True, check=False)
-    assert (told.returncode, told.stderr) == (0, b"")
-    assert rb"runs-\udcff" in told.stdout
-    told = subprocess.run([sys.executable, "-m", "bootdqn", "evaluate", bad], capture_output=True, check=False)
-    assert told.returncode == 2
-    assert told.stderr.startswith(b"bootdqn: ")
-    assert rb"runs-\udcff\x1b[2J" in told.stderr
+    completed = subprocess.run([sys.executable, "-m", "bootdqn", "report", bad], capture_output=True, check=False)
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert rb"runs-\udcff" in completed.stdout
+    completed = subprocess.run([sys.executable, "-m", "bootdqn", "evaluate", bad], capture_output=True, check=False)
+    assert completed.returncode == 2
+    assert completed.stderr.startswith(b"bootdqn: ")
+    assert rb"runs-\udcff\x1b[2J" in completed.stderr
 
 
-def test_directories_nested_thousands_deep_are_passed_over(tmp_path):
+def test_directories_nested_thousands_deep_are_skipped(tmp_path):
     before = os.open(".", os.O_RDONLY)
     write_deep_sea(tmp_path / "run")
     try:

@@ -1,4 +1,4 @@
-"""Runs are followed while they are trained: what was read once is not read again, and what is new is seen."""
+"""Runs are followed while they are trained: files are read once, and new records appear."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import pytest
 from bootdqn.reports import live
 from bootdqn.reports.live import Curve, LiveRuns, Tail
 from bootdqn.runs.lock import locked
-from reference.run_directories import write_atari, write_deep_sea, write_folder, write_gym
+from reference.run_directories import write_atari, write_deep_sea, write_gym, write_run_dir
 
 UNDER_WAY = {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 2, "max_episodes": 100}
 
@@ -55,7 +55,7 @@ def test_a_tail_reads_only_what_was_appended(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("replace", [True, False], ids=["another file", "a shorter file"])
-def test_a_tail_starts_again_where_the_file_did(tmp_path, replace):
+def test_a_tail_restarts_when_the_file_does(tmp_path, replace):
     path = tmp_path / "lines"
     append(path, {"a": 1}, {"a": 2})
     tail = Tail(path)
@@ -91,7 +91,7 @@ def test_a_curve_keeps_its_ends_and_few_points():
 
 
 def test_a_run_shows_its_progress_speed_and_time_left(tmp_path):
-    write_folder(tmp_path / "a", UNDER_WAY, metrics=[episode(1), episode(2, bad=False)])
+    write_run_dir(tmp_path / "a", UNDER_WAY, metrics=[episode(1), episode(2, bad=False)])
     runs = LiveRuns([tmp_path])
     with locked(tmp_path / "a/lock.json"):
         append(tmp_path / "a/timing.jsonl", {"seconds": 4.0, "step": 10, "steps_per_second": 2.5})
@@ -139,10 +139,10 @@ def test_finished_runs_are_read_once(tmp_path, monkeypatch):
 
 
 def test_failures_and_warnings_are_shown_with_their_run(tmp_path, monkeypatch):
-    write_folder(tmp_path / "failed", UNDER_WAY, {"status": "failed", "error": "the environment raised"})
-    write_folder(tmp_path / "broken", UNDER_WAY, metrics=[episode(1)])
+    write_run_dir(tmp_path / "failed", UNDER_WAY, {"status": "failed", "error": "the environment raised"})
+    write_run_dir(tmp_path / "broken", UNDER_WAY, metrics=[episode(1)])
     (tmp_path / "broken/metrics.jsonl").write_text("[]\n")
-    write_folder(tmp_path / "resumed", UNDER_WAY)
+    write_run_dir(tmp_path / "resumed", UNDER_WAY)
     resumed = [{"step": 1200, "not_exact": ["another processor"]}]
     (tmp_path / "resumed/provenance.json").write_text(json.dumps({"resumed": resumed}))
     runs = LiveRuns([tmp_path])

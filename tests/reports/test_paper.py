@@ -20,7 +20,7 @@ def test_the_truncated_rows_are_those_that_rounding_would_print_differently():
     assert differ == set(paper.TRUNCATED)
 
 
-def test_the_differences_the_paper_speaks_of():
+def test_the_differences_that_the_paper_mentions():
     lead = {name: paper.MEAN_NORMALISED["evoi"] - value for name, value in paper.MEAN_NORMALISED.items()}
     assert lead["greedy"] == pytest.approx(9.38)
     assert lead["ids"] == pytest.approx(19.16)
@@ -41,7 +41,7 @@ def test_the_growth_of_the_runtime_follows_from_the_runtimes():
 
 def test_the_growth_of_the_runtime_is_written_once():
     root = Path(__file__).parents[2]
-    files = [path for folder in ("src", "benchmarks", "reproduction") for path in (root / folder).rglob("*.py")]
+    files = [path for directory in ("src", "benchmarks", "reproduction") for path in (root / directory).rglob("*.py")]
     growth = r"\b" + r"\b.{1,15}\b".join(map(str, paper.RUNTIME_GROWTH.values())) + r"\b"
     assert [path.name for path in files if re.search(growth, path.read_text())] == ["paper.py"]
 

@@ -30,7 +30,7 @@ from bootdqn.reports.report import write_report
 from bootdqn.reports.results import load_results
 from bootdqn.runs.lock import locked
 from reference.browser import opened
-from reference.run_directories import write_atari, write_deep_sea, write_folder, write_gym, write_study
+from reference.run_directories import write_atari, write_deep_sea, write_gym, write_run_dir, write_study
 from reference.tables import AtariRun, deep_sea_table, evaluations_table
 from reproduction.evidence import Evidence
 
@@ -58,10 +58,10 @@ def report(tmp_path_factory):
                 found = None if solved is None else solved + seed
                 write_deep_sea(path, strategy, size, seed, 1000, found, bad=[True, False, True] * 5)
     write_deep_sea(root / EVIL, status="failed")
-    write_folder(root / "killed", {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 9})
-    write_folder(root / "odd", {"environment": "gym", "env_id": "CartPole-v1"}, {"status": "finished"})
-    write_folder(root / "moon", {"environment": "moon"}, {"status": "finished"})
-    write_folder(root / "empty", {"environment": "atari", "game": "Hero"}, {"status": "interrupted"})
+    write_run_dir(root / "killed", {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 9})
+    write_run_dir(root / "odd", {"environment": "gym", "env_id": "CartPole-v1"}, {"status": "finished"})
+    write_run_dir(root / "moon", {"environment": "moon"}, {"status": "finished"})
+    write_run_dir(root / "empty", {"environment": "atari", "game": "Hero"}, {"status": "interrupted"})
     (root / "broken").mkdir()
     (root / "broken/config.json").write_text("{")
     write_atari(root / "torn")
@@ -108,7 +108,7 @@ def test_runtime_and_diversity_stand_beside_the_papers(tmp_path):
     assert (row["count variance"], row["paper"]) == ("1.25", "1.43")
 
 
-def test_what_does_not_count_is_listed_and_not_hidden(report):
+def test_runs_that_do_not_count_are_listed_and_not_hidden(report):
     with (report.parent / "report_files/tables/not-counted.csv").open() as file:
         why = {row["run"]: row["why"] for row in csv.DictReader(file)}
     assert why[EVIL] == "failed"
@@ -120,17 +120,17 @@ def test_what_does_not_count_is_listed_and_not_hidden(report):
     assert why["moon"] == "the environment 'moon': this report is about deep-sea, atari, minatar, gym, bsuite"
 
 
-def test_runs_under_way_tell_how_far_they_are(tmp_path):
+def test_runs_under_way_show_their_progress(tmp_path):
     sea = {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 0, "max_episodes": 2000}
     update = {"kind": "update", "step": 7000, "updates": 7000}
-    write_folder(tmp_path / "sea", sea, None, [{"kind": "episode", "episode": 1200, "step": 6000}, update])
-    write_folder(tmp_path / "failed", sea, {"status": "failed", "error": "boom"}, [{"kind": "episode", "episode": 1}])
-    write_folder(tmp_path / "begun", sea, None, [update])
-    write_folder(tmp_path / "torn", sea, None, [{"kind": "episode", "episode": "many"}])
+    write_run_dir(tmp_path / "sea", sea, None, [{"kind": "episode", "episode": 1200, "step": 6000}, update])
+    write_run_dir(tmp_path / "failed", sea, {"status": "failed", "error": "boom"}, [{"kind": "episode", "episode": 1}])
+    write_run_dir(tmp_path / "begun", sea, None, [update])
+    write_run_dir(tmp_path / "torn", sea, None, [{"kind": "episode", "episode": "many"}])
     lake = {"environment": "gym", "env_id": "FrozenLake-v1", "strategy": "gain", "total_steps": 20_000}
-    write_folder(tmp_path / "lake", lake, {"status": "interrupted"}, [update])
+    write_run_dir(tmp_path / "lake", lake, {"status": "interrupted"}, [update])
     game = {"environment": "atari", "game": "Hero", "total_frames": 50_000, "frame_skip": 4}
-    write_folder(tmp_path / "game", game, None, [update])
+    write_run_dir(tmp_path / "game", game, None, [update])
     write_atari(tmp_path / "evaluated", scores=(1.0, 2.0), status="interrupted")
     with locked(tmp_path / "sea/lock.json"):
         write_report(tmp_path, tmp_path / "out.html")
@@ -181,7 +181,7 @@ def test_runs_are_also_a_parquet_file_where_pyarrow_is_installed(tmp_path):
     assert (found.seed[0], found.solved_at_strict[0], found.hidden_sizes[0]) == (3, 7, "50 50")
 
 
-def test_the_answer_comes_first_and_says_on_how_much_it_rests(report):
+def test_the_answer_comes_first_with_the_number_of_runs_behind_it(report):
     page = report.read_text()
     answer = html.unescape(re.search(r'<p class="answer">(.*?)</p>', page, re.DOTALL).group(1))
     assert "At N = 10, BootDQN-EVOI needed the fewest episodes: 102 on average, 4 of 4 runs solved" in answer
@@ -219,7 +219,7 @@ def test_a_probability_of_one_seed_is_no_table(tmp_path):
     assert "too few seeds" in (tmp_path / "out_files/tables/comparisons.csv").read_text()
 
 
-def test_atari_runs_of_different_settings_are_told_apart_and_judged_by_no_claim(tmp_path):
+def test_atari_runs_of_different_settings_are_distinguished_and_judged_by_no_claim(tmp_path):
     for seed in range(2):
         write_atari(tmp_path / f"plain/{seed}", "Hero", "evoi", seed, scores=(10.0,))
         write_atari(tmp_path / f"prior/{seed}", "Hero", "evoi", seed, scores=(30.0,), prior_scale=3.0)
@@ -280,7 +280,7 @@ def test_every_run_is_in_the_tables_of_scores_or_in_that_of_k(cells):
     assert shown == {f"{run.scores[0]:,.1f}" for run in runs}
 
 
-def test_settings_that_all_runs_share_are_said_once(tmp_path):
+def test_settings_that_all_runs_share_are_listed_once(tmp_path):
     for seed in range(2):
         write_deep_sea(tmp_path / f"a/{seed}", seed=seed, batch_size=8, learning_rate=0.1)
         write_deep_sea(tmp_path / f"b/{seed}", seed=seed, batch_size=8, prior_scale=3.0, learning_rate=0.2)
@@ -290,7 +290,7 @@ def test_settings_that_all_runs_share_are_said_once(tmp_path):
     assert "BootDQN-Gain + prior 3, learning_rate=0.2" in page
 
 
-def test_a_folder_of_variants_has_figures_and_the_score_for_them(tmp_path):
+def test_a_directory_of_variants_has_figures_and_the_score_for_them(tmp_path):
     for scale in (0.0, 3.0):
         for size in range(10, 20, 2):
             write_deep_sea(tmp_path / f"{scale}/{size}", size=size, cap=10_000, solved=500, prior_scale=scale)
@@ -335,12 +335,12 @@ def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
     )
 
 
-def test_one_is_not_several():
-    said = [format_count(number, "run") for number in (0, 1, 2, 1000)]
-    assert said == ["0 runs", "1 run", "2 runs", "1,000 runs"]
+def test_counts_of_one_run_are_singular():
+    counts = [format_count(number, "run") for number in (0, 1, 2, 1000)]
+    assert counts == ["0 runs", "1 run", "2 runs", "1,000 runs"]
 
 
-def test_the_heading_counts_every_folder_once(tmp_path):
+def test_the_heading_counts_every_run_directory_once(tmp_path):
     write_deep_sea(tmp_path / "size", size="three")
     write_atari(tmp_path / "torn", scores=(1.0,))
     (tmp_path / "torn/metrics.jsonl").write_text("[]\n")
@@ -360,7 +360,7 @@ def test_runs_with_different_caps_have_sections_of_their_own(tmp_path):
     assert "DeepSea, at most 50 episodes" in page
 
 
-def test_several_folders_make_one_report_in_which_a_run_counts_once(tmp_path, capsys, monkeypatch):
+def test_several_directories_make_one_report_in_which_a_run_counts_once(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_gym(tmp_path / "a/gain")
     write_gym(tmp_path / "b/greedy", "greedy")
@@ -378,7 +378,7 @@ def test_several_folders_make_one_report_in_which_a_run_counts_once(tmp_path, ca
     assert "report needs DIR, as in bootdqn report runs/deepsea" in capsys.readouterr().err
 
 
-def test_a_folder_without_runs_is_named(tmp_path, capsys):
+def test_a_directory_without_runs_is_named(tmp_path, capsys):
     with pytest.raises(UsageError, match="there is no run"):
         write_report(tmp_path, tmp_path / "report.html")
     assert run_command_line(["report", str(tmp_path / "nowhere")]) == 2
@@ -389,20 +389,20 @@ def test_a_folder_without_runs_is_named(tmp_path, capsys):
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC, errno.EACCES], ids=errno.errorcode.get)
 @pytest.mark.parametrize("write", ["write_text_atomically", "write_bytes_atomically"])
-def test_a_disk_that_takes_no_report_is_told_with_the_way_out(tmp_path, capsys, monkeypatch, write, code):
-    def refuse(path, _content):
+def test_a_report_that_cannot_be_written_is_an_error_that_names_the_remedy(tmp_path, capsys, monkeypatch, write, code):
+    def fail(path, _content):
         raise OSError(code, os.strerror(code), str(path))
 
     write_gym(tmp_path / "run", episodes=[(1, 1.0), (2, 2.0)])
-    monkeypatch.setattr(f"bootdqn.reports.report.{write}", refuse)
+    monkeypatch.setattr(f"bootdqn.reports.report.{write}", fail)
     assert run_command_line(["report", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"bootdqn: the report cannot be written to {tmp_path}: {os.strerror(code).lower()}")
-    assert told.endswith("; --out FILE.html writes it elsewhere\n")
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith(f"bootdqn: the report cannot be written to {tmp_path}: {os.strerror(code).lower()}")
+    assert message.endswith("; --out FILE.html writes it elsewhere\n")
+    assert message.count("\n") == 1
 
 
-def test_the_page_opens_in_a_browser_without_a_complaint_and_asks_nobody_for_anything(report, tmp_path):
+def test_the_page_opens_in_a_browser_without_errors_or_network_requests(report, tmp_path):
     dom = opened(report, tmp_path / "profile", f"--log-net-log={tmp_path}/net.json")
     assert dom.count("<table>") >= 7
     assert dom.count("<svg") >= 7

@@ -83,7 +83,7 @@ def test_there_is_no_stratified_interval_of_too_little(strata):
     assert stratified_interval(strata, interquartile_mean) is None
 
 
-def test_a_stratified_interval_draws_within_strata():
+def test_a_stratified_interval_resamples_within_strata():
     """Two strata far apart: the mean over both varies by half of what varies within the one that does."""
     low, high = stratified_interval([[0.0, 0.0, 0.0], [98.0, 100.0, 102.0]], np.mean)
     assert 49 <= low < 50 < high <= 51
@@ -92,7 +92,7 @@ def test_a_stratified_interval_draws_within_strata():
 
 
 def test_a_stratified_interval_holds_the_middle_95_per_cent():
-    """The mean of 200 values, drawn within two strata far apart, is as good as normal: 1.96 standard errors a side."""
+    """The mean of 200 values, resampled within two strata far apart, is almost normal: 1.96 standard errors a side."""
     strata = [np.arange(100.0), np.arange(1000.0, 1100.0)]
     low, high = stratified_interval(strata, np.mean)
     standard_error = np.sqrt(np.arange(100.0).var() / 200)

@@ -60,7 +60,7 @@ def test_a_state_that_has_not_changed_is_not_sent_again(server, tmp_path):
     assert ask(server, **{"If-None-Match": tag})[0].status == 200
 
 
-def test_another_host_is_refused(server):
+def test_requests_for_another_host_are_rejected(server):
     port = server.server_port
     for host in (f"127.0.0.1:{port}", f"localhost:{port}"):
         assert ask(server, Host=host)[0].status == 200
@@ -81,7 +81,7 @@ def test_nothing_else_is_served(server, path):
     assert ask(server, path)[0].status == 404
 
 
-def test_files_are_looked_at_no_more_often_than_needed(server, monkeypatch):
+def test_files_are_read_no_more_often_than_needed(server, monkeypatch):
     monkeypatch.setattr(watch, "UPDATE_SECONDS", 3600.0)
     updates = []
     monkeypatch.setattr(server.watcher._runs, "update", lambda: updates.append(1) or {})
@@ -107,7 +107,7 @@ def test_a_port_in_use_is_named_with_its_flag(server, tmp_path, capsys):
         ("--watch --port 70000", "--port must be"),
     ],
 )
-def test_flags_that_do_not_go_together_are_a_mistake(tmp_path, capsys, flags, message):
+def test_incompatible_flags_are_a_usage_error(tmp_path, capsys, flags, message):
     assert run_command_line(["report", str(tmp_path), *flags.split()]) == 2
     assert message in capsys.readouterr().err
 

@@ -75,7 +75,7 @@ def test_the_rank_test_of_many_values_without_ties_is_scipys(values, number):
     assert rank_test(ours, theirs)[1] == pytest.approx(found.pvalue, rel=1e-9)
 
 
-def test_the_rank_test_of_many_values_with_ties_is_what_shuffling_comes_near_to():
+def test_the_rank_test_of_many_values_with_ties_agrees_with_a_permutation_test():
     rng = np.random.default_rng(0)
     ours, theirs = [500, 700, 900, *[1001] * 12], [600, 650, 800, 850, 870, 880, 890, *[1001] * 8]
     dealt = np.array([wins(mixed[:15], mixed[15:]) for mixed in (rng.permutation(ours + theirs) for _ in range(4000))])
@@ -84,13 +84,13 @@ def test_the_rank_test_of_many_values_with_ties_is_what_shuffling_comes_near_to(
     assert rank_test(ours, theirs)[1] == pytest.approx(share, abs=4 * 2 * (share / 2 / 4000) ** 0.5)
 
 
-def test_a_single_run_says_nothing():
+def test_a_single_run_decides_nothing():
     assert rank_test([1], [2, 3, 4, 5, 6, 7, 8]) == (False, 1.0)
     assert race(gain=[1], greedy=around(500), ucb=around(500))[0] == OPEN
 
 
 @given(st.integers(2, 6), st.integers(2, 6))
-def test_seeds_are_enough_where_the_clearest_order_would_be_told_apart(ours, theirs):
+def test_seeds_are_enough_where_the_clearest_order_would_be_significant(ours, theirs):
     clearest = chance(range(ours), range(10, 10 + theirs))
     assert can_differ(ours, theirs, level=0.05) == (clearest < 0.05)
 
@@ -158,7 +158,7 @@ def test_the_largest_size_that_has_enough_seeds_decides():
     assert found[GAIN_IN_DEEP_SEA][SAYS].startswith("N = 30, cap 5,000"), "none has enough"
 
 
-def test_smaller_grids_are_told_each_by_itself_and_do_not_decide():
+def test_smaller_grids_are_reported_individually_and_do_not_decide():
     ahead = of_all(20, around(100), around(500), NONE_SOLVED)
     behind, level = of_all(10, around(500), around(100), around(100)), of_all(5, *[around(100)] * 3)
     too_few = of_all(15, [9], [900], [900])
@@ -193,7 +193,7 @@ def test_a_rival_that_is_ahead_on_a_larger_grid_contradicts_whether_or_not_the_o
     assert (found["here"], found[SAYS][:7]) == (SUPPORTED, "N = 20,"), "BootDQN and UCB were not run at N = 30"
 
 
-def test_grids_larger_than_the_papers_are_told_and_do_not_decide():
+def test_grids_larger_than_the_papers_are_reported_and_do_not_decide():
     at_30 = of_all(30, around(500), *[around(900)] * 2) + solved("evoi:reduce=sum", 30, around(100))
     larger = [
         one
@@ -236,11 +236,11 @@ def prioritised(gain, evoi):
         (around(100), [100, 110, 120, None, None], OPEN),
     ],
 )
-def test_a_setting_helps_where_the_test_tells_every_pair_apart(gain, evoi, expected):
+def test_a_setting_helps_where_every_pair_differs_significantly(gain, evoi, expected):
     assert prioritised(gain, evoi)["here"] == expected
 
 
-def test_what_a_setting_does_is_told_for_each_pair():
+def test_the_effect_of_a_setting_is_reported_for_each_pair():
     assert prioritised(around(900), around(505))[SAYS] == (
         "N = 10, BootDQN-Gain: 900 instead of 500 episodes; N = 20, BootDQN-EVOI: 505 instead of 500 episodes; "
         "p < 0.05 in 1 of 2"

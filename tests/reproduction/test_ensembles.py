@@ -1,4 +1,4 @@
-"""What is measured inside an ensemble, against a slow computation; and the judges of the two claims about it."""
+"""Measurements of an ensemble, against a slow computation; and the judges of the two claims about them."""
 
 from itertools import product
 
@@ -35,7 +35,7 @@ def slow_gain(q):
 
 
 def disputed_by(*spread):
-    """Q-values of two heads that disagree about each state as much as `spread` says."""
+    """Q-values of two heads that disagree about each state by `spread`."""
     return np.array([[[-s, 0.0], [s, 0.0]] for s in spread])
 
 
@@ -89,7 +89,7 @@ def test_a_large_group_counts_no_more_than_a_small_one():
     assert rarity_within(np.array([0] * 3 + [1] * 20), q, visits) == pytest.approx(0)
 
 
-def test_a_group_of_two_has_no_say():
+def test_a_group_of_two_is_ignored():
     q, visits = disputed_by(1, 2, 3, 4, 5), np.array([1, 2, 5, 4, 3])
     assert rarity_within(np.array([0, 0, 1, 1, 1]), q, visits) == pytest.approx(-1)
 
@@ -101,7 +101,7 @@ def test_within_one_group_is_spearmans_correlation():
     assert rarity_within(np.zeros(20), q, visits) == pytest.approx(expected)
 
 
-def test_a_group_visited_equally_often_has_no_say():
+def test_a_group_visited_equally_often_is_ignored():
     q, visits = disputed_by(1, 2, 3, 5, 4, 9), np.array([3, 1, 2, 7, 7, 7])
     groups = np.array([0, 0, 0, 1, 1, 1])
     assert rarity_within(groups, q, visits) == pytest.approx(rarity(q[:3], visits[:3]))
@@ -136,11 +136,11 @@ def test_rare_states_are_judged_by_every_cell():
     assert "every seed below 0 in 2 and above it in 2 of 4 cells" in row_of(RARE, some_unlike)["what these runs say"]
 
 
-def test_sparsity_is_said_to_follow_from_the_formulas():
+def test_sparsity_is_reported_to_follow_from_the_formulas():
     assert verdict(SPARSER, some()) == SUPPORTED
-    says = row_of(SPARSER, some())["what these runs say"]
-    assert "20 % of gains and 60 % of EVOIs are positive; these are 0.900 and 0.300 on average" in says
-    assert "cannot be otherwise" in says
+    reason = row_of(SPARSER, some())["what these runs say"]
+    assert "20 % of gains and 60 % of EVOIs are positive; these are 0.900 and 0.300 on average" in reason
+    assert "cannot be otherwise" in reason
 
 
 def test_without_measurements_both_stay_open():
@@ -155,7 +155,7 @@ def test_the_table_has_a_row_a_cell_in_the_order_of_the_paper():
     assert all(row[3:] == ("3", "-0.50", "-0.60 to -0.40", "+0.25", "", "+0.12", "", "-0.75", "") for row in shown.rows)
 
 
-def test_an_ensemble_with_a_prior_has_its_own_rows_and_no_say_in_the_claims():
+def test_an_ensemble_with_a_prior_has_its_own_rows_and_decides_no_claim():
     with_prior = some().assign(prior_scale=3.0, rarity=0.5 + some().seed / 10)
     both = pd.concat([some(), with_prior])
     assert verdict(RARE, both) == SUPPORTED

@@ -1,4 +1,4 @@
-"""The judges of the paper's claims about Atari: given its own numbers, they find what these say."""
+"""The judges of the paper's claims about Atari: given its own numbers, they reach the verdicts of these."""
 
 from dataclasses import replace
 from functools import cache
@@ -83,7 +83,7 @@ def test_the_papers_own_tables_are_judged_as_they_read(claim, expected):
     assert "seed" not in found["what these runs say"], "nothing is smaller than in the paper"
 
 
-def test_the_papers_own_tables_are_told_where_they_contradict():
+def test_contradictions_in_the_papers_own_tables_are_reported():
     found = verdicts(atari=the_papers_runs())
     assert "Private Eye 1,584.4 against 1,812.5" in found[ABOVE_ORIGINAL]["what these runs say"]
     assert "not in Gravitar (BootDQN 2.00, BootDQN-Gain 1.96" in found[OURS_BY_COUNTS]["what these runs say"]
@@ -191,7 +191,7 @@ def evaluated(game, strategy, seed, scores=(1.0, 1.0), entropies=None):
 
 
 def four_in_every_game(evoi, others=(10.0, 11.0, 12.0), games=paper.GAMES):
-    """Runs that score 99 at first, and in the end what is said: one number a seed."""
+    """Runs that score 99 at first, and in the end the given scores: one number a seed."""
     ends = {"evoi": evoi, "greedy": others, "ucb": others, "gain": others}
     return [
         evaluated(game, strategy, seed, (99.0, end))
@@ -320,7 +320,7 @@ def test_a_run_that_is_longer_than_the_others_is_judged_by_its_beginning(scores,
     assert leaders(longer) == leaders_of_short_runs()
 
 
-def test_games_of_different_lengths_are_told_as_a_range():
+def test_games_of_different_lengths_are_reported_as_a_range():
     short = played("Hero", "greedy", frames=10**6)
     longer = [trained_on(played("Alien", "greedy", frames=10**6), 1, 1, every=10**6)]
     found = verdicts(atari=[short, *longer])[ABOVE_ORIGINAL]["what these runs say"]
@@ -351,5 +351,5 @@ def test_speeds_are_compared_only_where_they_were_computed_alike():
     )
 
 
-def test_every_claim_can_be_told_apart_by_its_text():
+def test_the_text_of_every_claim_is_unique():
     assert len({claim.text for claim in CLAIMS}) == len(CLAIMS)

@@ -1,7 +1,7 @@
 """The paper's opening example: who found the long path."""
 
 from bootdqn.reports import load_results
-from reference.run_directories import write_folder
+from reference.run_directories import write_run_dir
 from reproduction.two_paths import first_finds, two_paths_table
 
 
@@ -11,8 +11,8 @@ def test_the_long_end_is_the_first_return_above_the_short_one(tmp_path):
     returns = {0: [1.0, 1.0, 10.0, 10.0], 1: [1.0, 0.0, 1.0]}
     for seed, values in returns.items():
         metrics = [{"kind": "episode", "step": 7 * at, "return": value} for at, value in enumerate(values, start=1)]
-        write_folder(tmp_path / str(seed), config | {"seed": seed}, {"status": "finished"}, metrics)
-    write_folder(tmp_path / "other", config | {"env_id": "CartPole-v1", "seed": 0}, {"status": "finished"})
+        write_run_dir(tmp_path / str(seed), config | {"seed": seed}, {"status": "finished"}, metrics)
+    write_run_dir(tmp_path / "other", config | {"env_id": "CartPole-v1", "seed": 0}, {"status": "finished"})
     found = first_finds(load_results(tmp_path))
     columns = ["agent", "num_heads", "prior_scale", "seed", "budget", "found_at"]
     assert [tuple(row) for row in found[columns].fillna(-1).itertuples(index=False)] == [

@@ -1,4 +1,4 @@
-"""The pages about our results say what the committed runs say, and nothing else has a number."""
+"""The pages about our results agree with the committed runs, and have no other numbers."""
 
 import re
 
@@ -27,11 +27,11 @@ def test_every_block_on_a_page_is_listed_once_and_every_listed_block_is_on_its_p
 
 
 @pytest.mark.parametrize("page", write_docs.PAGES)
-def test_every_block_is_what_the_committed_runs_say(page):
+def test_every_block_agrees_with_the_committed_runs(page):
     assert write_docs.rewrite(page, text_of(page)) == text_of(page), f"{page} is out of date: make reproduction"
 
 
-def test_a_number_that_the_runs_do_not_say_is_found():
+def test_a_number_that_differs_from_the_runs_is_detected():
     page = write_docs.DEEP_SEA
     text = text_of(page)
     block = next(found for found in write_docs.BLOCK.finditer(text) if found["name"] == "deep-sea each-seed")

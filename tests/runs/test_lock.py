@@ -1,4 +1,4 @@
-"""The lock of a directory: who gets it, who is refused, and whose lock is an obstacle to nobody."""
+"""The lock of a directory: who acquires it, who gets an error, and which locks are stale."""
 
 import errno
 import json
@@ -45,20 +45,20 @@ class AnotherProcess:
         command = [sys.executable, "-c", IN_ANOTHER_PROCESS]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self._process.pid
-        assert self.hear() == "ready"
+        assert self.read_line() == "ready"
 
-    def say(self, line):
+    def write_line(self, line):
         print(line, file=self._process.stdin, flush=True)
 
-    def hear(self):
+    def read_line(self):
         return self._process.stdout.readline().strip()
 
     def take(self, path, start=0.0):
-        self.say(f"{path} {start}")
+        self.write_line(f"{path} {start}")
 
-    def give_back(self):
-        self.say("")
-        assert self.hear() == "gave it back"
+    def release(self):
+        self.write_line("")
+        assert self.read_line() == "gave it back"
 
     def kill(self):
         self._process.send_signal(signal.SIGKILL)
@@ -87,7 +87,7 @@ def path(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def nothing_else_is_left_in_the_folder(path):
+def nothing_else_is_left_in_the_directory(path):
     path.parent.mkdir()
     yield
     assert {left.name for left in path.parent.iterdir()} <= {"lock.json"}
@@ -118,13 +118,13 @@ def test_the_file_names_its_holder_and_is_gone_afterwards(path):
     assert not path.exists()
 
 
-def test_the_lock_is_given_back_whatever_happens_inside(path):
+def test_the_lock_is_released_whatever_happens_inside(path):
     with pytest.raises(ZeroDivisionError), locked(path):
         raise ZeroDivisionError
     assert_free(path)
 
 
-def test_locks_of_two_folders_have_nothing_to_do_with_each_other(path, tmp_path):
+def test_locks_of_two_directories_are_independent(path, tmp_path):
     with locked(path), locked(tmp_path / "other.json"):
         pass
 
@@ -132,35 +132,35 @@ def test_locks_of_two_folders_have_nothing_to_do_with_each_other(path, tmp_path)
 # Asked
 
 
-def test_who_looks_sees_whether_a_living_process_holds_it_and_changes_nothing(path, another_process):
+def test_whether_a_living_process_holds_the_lock_can_be_read_without_changing_it(path, another_process):
     assert not is_held(path)
     with locked(path):
         before = path.stat()
         assert is_held(path)
         assert path.stat() == before
     another_process.take(path)
-    assert another_process.hear() == "holds it"
+    assert another_process.read_line() == "holds it"
     assert is_held(path)
-    another_process.give_back()
+    another_process.release()
     assert not is_held(path)
 
 
 def test_the_lock_of_a_killed_process_is_held_by_nobody(path):
     with other_processes(1) as (process,):
         process.take(path)
-        assert process.hear() == "holds it"
+        assert process.read_line() == "holds it"
         process.kill()
     assert path.exists()
     assert not is_held(path)
 
 
 @pytest.mark.parametrize(("silent", "held"), [(0, True), (LOST_AFTER_SECONDS + 1, False)])
-def test_a_process_elsewhere_holds_it_as_long_as_its_heart_beats(path, silent, held):
+def test_a_process_on_another_host_holds_the_lock_while_its_heartbeat_continues(path, silent, held):
     name_a_holder_elsewhere(path, silent)
     assert is_held(path) == held
 
 
-def test_what_is_no_lock_is_held_by_nobody(path):
+def test_a_file_that_is_no_lock_is_held_by_nobody(path):
     path.write_text("{")
     assert not is_held(path)
     path.unlink()
@@ -168,15 +168,15 @@ def test_what_is_no_lock_is_held_by_nobody(path):
     assert not is_held(path)
 
 
-# Refused
+# Errors
 
 
-def test_a_second_holder_in_this_process_is_refused_and_told_who_holds_it_since_when(path):
+def test_a_second_holder_in_this_process_gets_an_error_that_names_the_holder_and_since_when(path):
     with locked(path) as held:
         since = json.loads(path.read_text())["since"]
-        with pytest.raises(RunInUseError) as refused, locked(path):
+        with pytest.raises(RunInUseError) as caught, locked(path):
             pass
-        message = str(refused.value)
+        message = str(caught.value)
         assert message.startswith(
             f"run directory {path.parent} is in use by process {os.getpid()} on {platform.node()}, "
         )
@@ -185,31 +185,31 @@ def test_a_second_holder_in_this_process_is_refused_and_told_who_holds_it_since_
     assert_free(path)
 
 
-def test_a_holder_in_another_process_is_told_to_this_one(path, another_process):
+def test_an_error_names_the_holder_in_another_process(path, another_process):
     another_process.take(path)
-    assert another_process.hear() == "holds it"
+    assert another_process.read_line() == "holds it"
     with pytest.raises(RunInUseError, match=f"process {another_process.pid} on {platform.node()}, since 2"):
         assert_free(path)
-    another_process.give_back()
+    another_process.release()
     assert_free(path)
 
 
-def test_another_process_is_told_that_this_one_holds_it(path, another_process):
+def test_another_process_gets_an_error_that_names_this_one(path, another_process):
     with locked(path):
         another_process.take(path)
-        assert f"in use by process {os.getpid()} on {platform.node()}, since 2" in another_process.hear()
+        assert f"in use by process {os.getpid()} on {platform.node()}, since 2" in another_process.read_line()
 
 
-def test_a_holder_on_another_host_that_was_heard_of_lately_is_not_disturbed(path):
+def test_a_lock_with_a_recent_heartbeat_from_another_host_is_respected(path):
     name_a_holder_elsewhere(path)
     before = path.read_bytes()
-    with pytest.raises(RunInUseError, match="in use by process 7 on faraway, since 2024-05-06T07:08:09") as refused:
+    with pytest.raises(RunInUseError, match="in use by process 7 on faraway, since 2024-05-06T07:08:09") as caught:
         assert_free(path)
-    assert re.search(r"if it is gone, try again in (90|8\d) seconds", str(refused.value))
+    assert re.search(r"if it is gone, try again in (90|8\d) seconds", str(caught.value))
     assert path.read_bytes() == before
 
 
-def test_how_long_to_wait_is_what_is_left_of_the_silence(path):
+def test_the_time_to_wait_is_what_remains_until_the_heartbeat_expires(path):
     name_a_holder_elsewhere(path, seconds_silent=60)
     with pytest.raises(RunInUseError, match=r"try again in (30|2\d) seconds"):
         assert_free(path)
@@ -224,16 +224,16 @@ def test_a_holder_with_the_name_of_this_host_and_another_kernel_is_elsewhere(pat
 # No obstacle
 
 
-def test_the_lock_of_a_killed_process_is_no_obstacle(path):
+def test_the_lock_of_a_killed_process_can_be_acquired(path):
     with other_processes(1) as (process,):
         process.take(path)
-        assert process.hear() == "holds it"
+        assert process.read_line() == "holds it"
         process.kill()
     assert json.loads(path.read_text())["pid"] == process.pid
     assert_free(path)
 
 
-def test_a_holder_on_another_host_that_fell_silent_is_taken_for_lost(path):
+def test_a_holder_on_another_host_without_heartbeat_is_considered_lost(path):
     name_a_holder_elsewhere(path, seconds_silent=LOST_AFTER_SECONDS + 1)
     assert_free(path)
 
@@ -286,12 +286,12 @@ def test_a_holder_notices_that_its_file_is_gone(path):
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES])
 def test_storage_that_does_not_answer_once_is_no_takeover(path, monkeypatch, code):
-    def refuse(_path):
+    def fail(_path):
         raise OSError(code, os.strerror(code))
 
     with locked(path) as held:
         with monkeypatch.context() as patch:
-            patch.setattr(lock.Path, "read_bytes", refuse)
+            patch.setattr(lock.Path, "read_bytes", fail)
             held.check()
         held.check()
         path.unlink()
@@ -334,10 +334,10 @@ def test_of_two_processes_that_find_one_lost_lock_exactly_one_gets_it(tmp_path, 
             start = time.monotonic() + 0.01
             for process in processes:
                 process.take(path, start)
-            heard = [process.hear() for process in processes]
-            winners = [process for process, answer in zip(processes, heard, strict=True) if answer == "holds it"]
-            assert len(winners) == 1, heard
-            winners[0].give_back()
+            answers = [process.read_line() for process in processes]
+            winners = [process for process, answer in zip(processes, answers, strict=True) if answer == "holds it"]
+            assert len(winners) == 1, answers
+            winners[0].release()
             assert not path.exists()
 
 
@@ -363,18 +363,18 @@ def test_a_lock_that_another_process_took_over_meanwhile_is_not_taken_from_it(pa
 
 
 @pytest.mark.parametrize("refusing", ["write", "flock"])
-def test_a_file_system_that_refuses_leaves_no_lock_behind(path, monkeypatch, refusing):
-    def refuse(*_):
+def test_a_file_system_that_fails_leaves_no_lock_behind(path, monkeypatch, refusing):
+    def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lock.os if refusing == "write" else lock.fcntl, refusing, refuse)
+        patch.setattr(lock.os if refusing == "write" else lock.fcntl, refusing, fail)
         with pytest.raises(OSError, match="No space left"), locked(path):
             pass
     assert_free(path)
 
 
-def test_a_link_to_nowhere_is_an_error_and_not_an_endless_search(path):
+def test_a_dangling_link_is_an_error_and_not_an_endless_loop(path):
     path.symlink_to("nowhere")
     with pytest.raises(DamagedFileError, match="symbolic link"):
         assert_free(path)
@@ -382,7 +382,7 @@ def test_a_link_to_nowhere_is_an_error_and_not_an_endless_search(path):
 
 
 @pytest.mark.parametrize(("make", "kind"), [(os.mkfifo, "a named pipe"), (os.mkdir, "a directory")])
-def test_what_is_no_file_is_refused_and_not_waited_for(path, make, kind):
+def test_a_path_that_is_no_regular_file_is_an_error_without_blocking(path, make, kind):
     make(path)
     assert lock.holder_of(path) is None
     with pytest.raises(DamagedFileError, match=f"lock.json is {kind}, not a file"):

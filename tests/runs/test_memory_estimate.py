@@ -1,4 +1,4 @@
-"""The memory and disk that a run needs: a run that does not fit is refused before its first step."""
+"""The memory and disk that a run needs: a run that does not fit is an error before its first step."""
 
 import tracemalloc
 from pathlib import PurePosixPath
@@ -35,7 +35,7 @@ def test_a_million_frames_are_about_a_gigabyte():
     assert needed.memory > needed.replay + needed.networks
 
 
-def test_more_heads_need_more_room():
+def test_more_heads_need_more_memory():
     few, many = estimate(replay_capacity=60_000), estimate(replay_capacity=60_000, num_heads=20)
     assert many.weights > 5 * few.weights
     assert many.replay - few.replay == (20 - 2) * 60_001
@@ -65,22 +65,22 @@ def test_action_masks_are_counted_before_there_are_any():
     assert replay.nbytes == replay.expected_nbytes(4) == expected
 
 
-def test_what_cannot_fit_is_refused_and_leaves_no_folder(tmp_path, monkeypatch):
+def test_a_run_that_does_not_fit_is_an_error_and_leaves_no_run_directory(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "available_memory", lambda: 2**29)
     with pytest.raises(UsageError, match=r"512 MiB of memory are available; lower --replay-capacity"):
         run(from_flat(ATARI), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
+def test_more_environments_than_fit_are_an_error_before_they_are_made(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "available_memory", lambda: 10 * module.ENVIRONMENT_BYTES)
     module.check_environments_fit(10)
     many = resolve(from_flat({"environment": "deep-sea", "num_envs": 10**8, "replay_capacity": 10**9}))
     with pytest.raises(UsageError, match=r"100,000,000 environments need .* 300 MiB are available; lower --num-envs"):
         run(many, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    (refused,) = costs([PlannedRun(PurePosixPath("many"), many)])
-    assert "lower --num-envs" in str(refused)
+    (error,) = costs([PlannedRun(PurePosixPath("many"), many)])
+    assert "lower --num-envs" in str(error)
     assert memory_needed([PlannedRun(PurePosixPath("many"), many)]) == [0]
 
 
@@ -94,7 +94,7 @@ def free_bytes(monkeypatch, free):
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free})())
 
 
-def test_what_a_run_has_saved_already_is_room_for_it(tmp_path, monkeypatch):
+def test_files_that_a_run_has_already_saved_count_as_free_space_for_it(tmp_path, monkeypatch):
     (tmp_path / "checkpoints/step-000000000048").mkdir(parents=True)
     (tmp_path / "checkpoints/segments").mkdir()
     sizes = {
@@ -118,7 +118,7 @@ def test_sizes_are_written_for_people():
     assert [format_bytes(size) for size in sizes] == ["3.0 GiB", "5 MiB", "200 KiB", "0 MiB"]
 
 
-def test_the_parts_of_the_memory_that_are_told_add_up_to_all_of_it():
+def test_the_reported_parts_of_the_memory_add_up_to_the_total():
     needed = ResourceEstimate(replay=3 * 2**20, networks=5 * 2**20, memory=640 * 2**20, disk=54 * 2**20)
     assert str(needed) == (
         "640 MiB of memory (libraries and environment 632 MiB, networks 5 MiB, replay 3 MiB) and 54 MiB of disk"

@@ -1,4 +1,4 @@
-"""The user's own strategies and environments from the command line, and that no file ever imports code by itself."""
+"""User strategies and environments from the command line, and that no file ever imports code by itself."""
 
 import contextlib
 import json
@@ -27,10 +27,10 @@ def modules(user_code):
 
 
 def answer(arguments, capsys, code=2):
-    """Return what a command line says when it ends with `code`."""
+    """Return the output of a command line that ends with `code`."""
     assert run_command_line(arguments) == code
-    told = capsys.readouterr()
-    return told.err if code else told.out
+    output = capsys.readouterr()
+    return output.err if code else output.out
 
 
 def config_of(path):
@@ -40,7 +40,7 @@ def config_of(path):
 # Strategies
 
 
-def test_a_strategy_of_ones_own_is_followed_with_its_defaults_or_with_parameters(tmp_path):
+def test_a_user_strategy_is_trained_with_its_defaults_or_with_parameters(tmp_path):
     for name, more in (("plain", []), ("scaled", ["--strategy", "mine:scale=3"]), ("evoi", ["--strategy", "evoi"])):
         own = [] if name == "evoi" else MINE
         assert run_command_line([*TRAIN, *own, *more, "--run-dir", str(tmp_path / name)]) == 0
@@ -84,11 +84,11 @@ def test_the_flag_is_seen_however_it_is_written(flag, tmp_path):
         (["demo", "--strategy-from", "nowhere.Mine"], "no module 'nowhere'"),
     ],
 )
-def test_a_mistake_is_told_in_a_line_or_two(arguments, message, capsys, tmp_path):
+def test_a_usage_error_takes_one_or_two_lines(arguments, message, capsys, tmp_path):
     before = sorted(tmp_path.iterdir())
-    told = answer(arguments, capsys)
-    assert message in told
-    assert len(told.strip().splitlines()) <= 2
+    output = answer(arguments, capsys)
+    assert message in output
+    assert len(output.strip().splitlines()) <= 2
     assert sorted(tmp_path.iterdir()) == before, "a mistake leaves no files"
 
 
@@ -96,10 +96,10 @@ def test_a_strategy_that_raises_stops_the_run_and_is_named(user_code, tmp_path, 
     trap = "if self.scale == 2: raise KeyError('trap')\n            return bootdqn.of_head"
     user_code.write("my_strategy", STRATEGY.replace("return bootdqn.of_head", trap))
     arguments = [*TRAIN, *MINE, "--strategy", "mine:scale=2", "--run-dir", str(tmp_path / "run")]
-    told = answer(arguments, capsys, code=1)
+    output = answer(arguments, capsys, code=1)
     where = f"in {tmp_path / 'my_strategy.py'}, line 14 (step 0)"
-    assert f"strategy mine:scale=2.0 raised KeyError: 'trap' {where}; " in told
-    assert told.endswith("keeps its last checkpoint, and summary.json the traceback\n")
+    assert f"strategy mine:scale=2.0 raised KeyError: 'trap' {where}; " in output
+    assert output.endswith("keeps its last checkpoint, and summary.json the traceback\n")
     summary = RunDirectory(tmp_path / "run").read_summary()
     assert summary["status"] == "failed"
     assert "my_strategy.py" in "".join(summary["traceback"])
@@ -108,7 +108,7 @@ def test_a_strategy_that_raises_stops_the_run_and_is_named(user_code, tmp_path, 
 # Run directories
 
 
-def test_a_stopped_run_goes_on_exactly_where_its_flag_is_repeated_and_not_otherwise(user_code, tmp_path, capsys):
+def test_a_stopped_run_resumes_exactly_if_its_flag_is_repeated_and_not_otherwise(user_code, tmp_path, capsys):
     assert run_command_line([*TRAIN, *MINE, "--run-dir", str(tmp_path / "unbroken")]) == 0
     run = str(tmp_path / "run")
     with stopping_at(70)():
@@ -122,7 +122,7 @@ def test_a_stopped_run_goes_on_exactly_where_its_flag_is_repeated_and_not_otherw
     assert json.loads((tmp_path / "run/provenance.json").read_text())["exact"] is True
 
 
-def test_a_run_that_goes_on_with_changed_code_says_that_it_is_no_longer_exact(user_code, tmp_path, capsys):
+def test_a_run_resumed_with_changed_code_warns_that_it_is_no_longer_exact(user_code, tmp_path, capsys):
     run = str(tmp_path / "run")
     with stopping_at(70)():
         assert run_command_line([*TRAIN, *MINE, "--run-dir", run]) == 143
@@ -148,26 +148,24 @@ def test_a_finished_run_is_evaluated_and_inspected_with_its_flags_and_reported_w
     assert "my_strategy" not in sys.modules
 
 
-def test_a_strategy_of_ones_own_can_look_at_a_run_of_another(tmp_path, capsys):
+def test_a_user_strategy_can_inspect_a_run_of_another_strategy(tmp_path, capsys):
     run, page = str(tmp_path / "run"), tmp_path / "page.html"
     assert run_command_line([*TRAIN, "--run-dir", run]) == 0
     answer(["inspect", run, *MINE, "--strategy", "mine:scale=9", "--out", str(page)], capsys, code=0)
     assert "mine:scale=9" in page.read_text()
 
 
-def test_an_environment_of_ones_own_is_trained_in_and_every_flag_to_repeat_is_named_at_once(
-    user_code, tmp_path, capsys
-):
+def test_a_user_environment_is_trained_in_and_every_flag_to_repeat_is_named_at_once(user_code, tmp_path, capsys):
     run = str(tmp_path / "run")
     with stopping_at(40)():
         assert run_command_line([*GYM, *LAKE, *MINE, "--run-dir", run]) == 143
-    told = f"bootdqn resume {run} --strategy-from my_strategy.Mine --import my_lake resumes it"
-    assert told in capsys.readouterr().err.splitlines()
+    expected = f"bootdqn resume {run} --strategy-from my_strategy.Mine --import my_lake resumes it"
+    assert expected in capsys.readouterr().err.splitlines()
     assert config_of(tmp_path / "run")["imports"] == ["my_lake"]
     user_code.forget()
     for command in ("resume", "evaluate", "inspect"):
-        told = answer([command, run], capsys)
-        assert told.strip().endswith("add --import my_lake --strategy-from my_strategy.Mine")
+        output = answer([command, run], capsys)
+        assert output.strip().endswith("add --import my_lake --strategy-from my_strategy.Mine")
         assert "add --import my_lake\n" in answer([command, run, *MINE], capsys)
         user_code.forget()
     for command in (["resume", run, "--quiet"], ["evaluate", run, "--episodes", "1"]):
@@ -178,7 +176,7 @@ def test_an_environment_of_ones_own_is_trained_in_and_every_flag_to_repeat_is_na
 # Many runs
 
 
-def test_a_sweep_mixes_strategies_and_its_workers_import_what_they_are_told(user_code, tmp_path):
+def test_a_sweep_mixes_strategies_and_its_workers_import_the_given_modules(user_code, tmp_path):
     (tmp_path / "compare.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\nsize = 4\nmax_episodes = 20\nnum_heads = 4\nhidden_sizes = [8, 8]\n"
         "[axes]\nseed = [0]\nstrategy = ['greedy', 'mine', 'mine:scale=2']\n"
@@ -197,7 +195,7 @@ def test_a_sweep_mixes_strategies_and_its_workers_import_what_they_are_told(user
     assert run_command_line(["report", str(out)]) == 0
 
 
-def test_a_dry_run_tries_a_strategy_of_ones_own_by_itself(tmp_path, capsys, monkeypatch):
+def test_a_dry_run_measures_a_user_strategy_separately(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("bootdqn.sweeps.cost.PROBE_SECONDS", 0.05)
     (tmp_path / "compare.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 7\n[axes]\nstrategy = ['gain', 'evoi', 'mine']\n"
@@ -210,12 +208,12 @@ def test_a_dry_run_tries_a_strategy_of_ones_own_by_itself(tmp_path, capsys, monk
         "_probe",
         lambda config, seconds, before=cost._probe: tried.append(config) or before(config, seconds),
     )
-    told = answer(["sweep", "compare.toml", *MINE, "--dry-run"], capsys, code=0)
-    assert told.count(" 21 ") == 3
+    output = answer(["sweep", "compare.toml", *MINE, "--dry-run"], capsys, code=0)
+    assert output.count(" 21 ") == 3
     assert [config.actor.strategy for config in tried] == ["gain", "mine"]
 
 
-def test_a_sweep_over_environments_of_ones_own_records_the_import(user_code, tmp_path, capsys):
+def test_a_sweep_over_user_environments_records_the_import(user_code, tmp_path, capsys):
     (tmp_path / "lake.toml").write_text(
         "[base]\nenvironment = 'gym'\nenv_id = 'Mine-v0'\ntotal_steps = 50\nlearning_starts = 20\n"
         "hidden_sizes = [8]\n[axes]\nseed = [0]\n"
@@ -229,19 +227,19 @@ def test_a_sweep_over_environments_of_ones_own_records_the_import(user_code, tmp
     assert "my_lake" not in sys.modules
 
 
-def test_code_that_is_gone_when_a_worker_needs_it_is_told_for_each_run(user_code, tmp_path, capsys):
+def test_code_that_is_missing_when_a_worker_needs_it_is_reported_for_each_run(user_code, tmp_path, capsys):
     (tmp_path / "one.toml").write_text("[base]\nenvironment = 'deep-sea'\nstrategy = 'mine'\nsize = 3\n")
     user_code.load_strategy("my_strategy.Mine")
     (tmp_path / "my_strategy.py").unlink()
-    told = answer(["sweep", "one.toml", "--workers", "1", "--retries", "0"], capsys, code=1)
-    assert "UsageError: --strategy-from my_strategy.Mine: no module 'my_strategy' is installed" in told
+    output = answer(["sweep", "one.toml", "--workers", "1", "--retries", "0"], capsys, code=1)
+    assert "UsageError: --strategy-from my_strategy.Mine: no module 'my_strategy' is installed" in output
 
 
-def test_the_demo_races_a_strategy_of_ones_own_too(capsys):
+def test_the_demo_compares_a_user_strategy_too(capsys):
     arguments = ["demo", "--strategies", "greedy", "--sizes", "3", "--num-seeds", "1", "--max-episodes", "5", *MINE]
-    told = answer([*arguments, "--workers", "1"], capsys, code=0)
-    assert told.startswith("2 runs on DeepSea")
-    assert "mine" in told
+    output = answer([*arguments, "--workers", "1"], capsys, code=0)
+    assert output.startswith("2 runs on DeepSea")
+    assert "mine" in output
 
 
 # Files that mean harm
@@ -281,15 +279,15 @@ def test_a_file_imports_nothing_by_itself(user_code, config, tmp_path, capsys, m
     commands += [["sweep", "sweep.toml", "--dry-run"], [*TRAIN, "--run-dir", "run"], ["report", "."]]
     for command in commands:
         assert run_command_line(command) == (0 if command[0] == "report" else 2), command
-        told = capsys.readouterr().err
-        assert "Traceback" not in told
-        assert "\x1b" not in told
-        assert len(told.strip().splitlines()) <= 2
+        output = capsys.readouterr().err
+        assert "Traceback" not in output
+        assert "\x1b" not in output
+        assert len(output.strip().splitlines()) <= 2
     assert "evil" not in sys.modules
     assert not (tmp_path / "marker").exists()
 
 
-def test_the_trap_of_these_tests_would_snap(user_code, tmp_path):
+def test_these_tests_would_detect_an_import(user_code, tmp_path):
     user_code.write("evil", EVIL)
     user_code.import_environments("evil")
     assert (tmp_path / "marker").exists()

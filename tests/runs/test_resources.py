@@ -1,4 +1,4 @@
-"""What there is of memory and cores: the least that the machine and the groups around the process leave."""
+"""Available memory and cores: the least that the machine and the control groups of the process leave."""
 
 import os
 
@@ -18,7 +18,7 @@ WITHIN = {1: "8:cpu,cpuacct:/elsewhere\n5:memory:{}\n0::/other\n", 2: "0::{}\n"}
 
 
 class Machine:
-    """The files in which Linux tells about memory, below a directory."""
+    """The files in which Linux reports memory, below a directory."""
 
     def __init__(self, root, version=2):
         self.root, self.version = root, version
@@ -50,16 +50,16 @@ def machine(request, tmp_path):
     return Machine(tmp_path, request.param)
 
 
-def test_this_machine_tells_its_memory():
+def test_the_memory_of_this_machine_is_known():
     assert available_memory() > MEBIBYTE
 
 
-def test_without_groups_it_is_what_the_machine_has(machine):
+def test_without_control_groups_the_memory_is_that_of_the_machine(machine):
     machine.has(700)
     assert machine.mebibytes() == 700
 
 
-def test_nothing_is_known_where_no_file_tells(machine):
+def test_without_any_file_the_memory_is_unknown(machine):
     assert available_memory(machine.root) is None
 
 
@@ -110,7 +110,7 @@ def test_more_used_than_allowed_leaves_nothing(machine):
 
 
 @pytest.mark.parametrize("missing", ["limit", "usage", "cache"])
-def test_a_file_that_is_missing_is_passed_over(machine, missing):
+def test_a_missing_file_is_skipped(machine, missing):
     machine.has(700)
     machine.runs_us_in("job")
     machine.limits("job", 500 * MEBIBYTE, usage=100, cache=20)
@@ -122,7 +122,7 @@ def test_a_file_that_is_missing_is_passed_over(machine, missing):
 
 
 @given(st.data())
-def test_files_that_say_anything_raise_nothing(tmp_path_factory, data):
+def test_files_with_arbitrary_content_raise_nothing(tmp_path_factory, data):
     machine = Machine(tmp_path_factory.mktemp("machine"), data.draw(st.sampled_from([1, 2])))
     machine.limits("job", 1, usage=1)
     limit, usage, _ = NAMES[machine.version]

@@ -1,4 +1,4 @@
-"""Signals while a run trains: it stops, and what it had reached is safe."""
+"""Signals while a run trains: it stops, and its progress is saved."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ from reference.faults import (
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_a_signal_during_an_evaluation_abandons_it_and_it_is_made_on_resumption(path, monkeypatch, unbroken):
+def test_an_evaluation_interrupted_by_a_signal_is_repeated_on_resuming(path, monkeypatch, unbroken):
     def ask_to_stop(walk, observation):
         _training, *evaluations = Walk.made
         if walk in evaluations[1:2] and walk.resets == 2:
@@ -100,14 +100,14 @@ def test_a_request_from_before_the_run_counts_and_is_the_same_one(path):
 
 @pytest.fixture
 def on_hangup():
-    """Return a function that says what the process does on SIGHUP outside of a run."""
+    """Return a function that returns how the process handles SIGHUP outside of a run."""
     before = signal.getsignal(signal.SIGHUP)
     yield lambda handler: signal.signal(signal.SIGHUP, handler)
     signal.signal(signal.SIGHUP, before)
 
 
 def test_a_hangup_is_one_request_however_often_it_comes(path, monkeypatch, on_hangup, unbroken):
-    """A shell that dies tells its job, and so does the kernel."""
+    """A shell that dies signals its job, and so does the kernel."""
     on_hangup(signal.SIG_DFL)
 
     def twice(components):
@@ -131,7 +131,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(path, monkeypatch, on_hangup, un
     assert results(path) == unbroken(COMPILED)
 
 
-def test_an_interrupted_run_says_how_to_go_on(path, monkeypatch, capsys):
+def test_an_interrupted_run_prints_how_to_resume(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100, number=signal.SIGINT):
         assert train_by_command(COMPILED, path) == 130
     assert capsys.readouterr().err == f"bootdqn resume {path} resumes it\n"

@@ -1,4 +1,4 @@
-"""What a process that trains does with its threads, and how it leaves them."""
+"""Threads of a process that trains: their modes during a run and afterwards."""
 
 import pytest
 import torch

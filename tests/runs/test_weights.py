@@ -1,4 +1,4 @@
-"""Weights that cannot be those of the run are refused by every command that would play them."""
+"""Weights that cannot be those of the run are an error in every command that uses them."""
 
 import os
 import shutil
@@ -66,7 +66,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("change", "problem"), CHANGES.values(), ids=CHANGES)
-def test_weights_that_cannot_be_right_are_refused(directory, capsys, change, problem):
+def test_invalid_weights_are_an_error(directory, capsys, change, problem):
     changed(directory, change)
     with pytest.raises(DamagedFileError, match=f"weights.safetensors .*{problem}"):
         load_run(directory.path)
@@ -78,7 +78,7 @@ def test_weights_that_cannot_be_right_are_refused(directory, capsys, change, pro
 
 
 @pytest.mark.parametrize("step", ["-1", "9" * 30, "9" * 5000, "six"])
-def test_a_step_that_cannot_be_is_refused(directory, step):
+def test_an_invalid_step_is_an_error(directory, step):
     changed(directory, lambda arrays: arrays, step)
     with pytest.raises(DamagedFileError, match="does not hold the networks of this run"):
         load_run(directory.path)
@@ -86,7 +86,7 @@ def test_a_step_that_cannot_be_is_refused(directory, step):
 
 @pytest.mark.parametrize("kind", ["a named pipe", "a symbolic link", "a directory"])
 @pytest.mark.parametrize("command", ["evaluate", "inspect"])
-def test_what_is_no_file_is_refused_and_not_waited_for(directory, tmp_path, capsys, kind, command):
+def test_a_path_that_is_no_regular_file_is_an_error_without_blocking(directory, tmp_path, capsys, kind, command):
     moved = directory.weights.rename(tmp_path / "moved")
     {"a named pipe": os.mkfifo, "a symbolic link": lambda path: path.symlink_to(moved), "a directory": os.mkdir}[kind](
         directory.weights
@@ -102,14 +102,14 @@ def test_a_file_that_the_user_names_may_be_a_link(directory, tmp_path, capsys):
     assert "mean return" in capsys.readouterr().out
 
 
-def test_snapshots_behind_a_link_are_not_looked_at(directory, tmp_path, capsys):
+def test_snapshots_behind_a_link_are_not_read(directory, tmp_path, capsys):
     directory.snapshots.rename(tmp_path / "moved")
     directory.snapshots.symlink_to(tmp_path / "moved")
     assert run_command_line(["evaluate", str(directory.path), "--weights", "5"]) == 2
     assert f"{directory.snapshots} is a symbolic link, not a directory" in capsys.readouterr().err
 
 
-def test_networks_too_large_to_say_anything_are_refused(directory, capsys):
+def test_networks_whose_outputs_overflow_are_an_error(directory, capsys):
     changed(directory, lambda arrays: {name: np.full_like(array, 3e38) for name, array in arrays.items()})
     for command in ("evaluate", "inspect"):
         assert run_command_line([command, str(directory.path)]) == 1

@@ -72,10 +72,10 @@ def test_a_dry_run_has_a_row_for_each_cell_and_not_for_each_seed(tmp_path, monke
 
 def test_runs_that_cannot_be_trained_are_listed_below_those_that_can(tmp_path, monkeypatch):
     runs = deep_sea_race(["greedy", "gain"], [3], num_seeds=2, max_episodes=7).runs()
-    refused, needed = UsageError("no gain today"), ResourceEstimate(0, 0, 0, 0)
+    error, needed = UsageError("no gain today"), ResourceEstimate(0, 0, 0, 0)
     monkeypatch.setattr(
         "bootdqn.sweeps.cost.costs",
-        lambda todo, _: [refused if one.config.actor.strategy == "gain" else cost_of(one, needed) for one in todo],
+        lambda todo, _: [error if one.config.actor.strategy == "gain" else cost_of(one, needed) for one in todo],
     )
     table, problems = dry_run(runs, tmp_path, workers=1)
     assert [row[:4] for row in cells_of(table)] == [
@@ -83,7 +83,7 @@ def test_runs_that_cannot_be_trained_are_listed_below_those_that_can(tmp_path, m
         ("size-3 gain", "2", "", "not possible"),
     ]
     assert problems == ["2 runs cannot be trained: no gain today"]
-    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [refused] * len(todo))
+    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [error] * len(todo))
     with pytest.raises(UsageError, match="no gain today"):
         dry_run(runs, tmp_path, workers=1)
 
@@ -157,7 +157,7 @@ def test_a_dry_run_plans_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypat
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 4))
-def test_runs_are_over_when_a_slow_count_of_workers_says(seconds, workers):
+def test_the_end_of_a_sweep_is_that_of_a_slow_simulation_of_workers(seconds, workers):
     """Second by second would be too slow: from one end of a run to the next."""
     waiting, left, now = list(seconds), [], 0.0
     while waiting or left:
@@ -221,7 +221,7 @@ def at_a_time(available, sizes, workers, cores=4):
 
 
 def fitting(available, sizes, workers):
-    """Return how many workers a sweep of runs of these sizes is advised to choose, or None if it is not refused."""
+    """Return how many workers a sweep of runs of these sizes is advised to choose, or None if there is no error."""
     try:
         at_a_time(available, sizes, workers)
     except UsageError as refusal:
@@ -230,7 +230,7 @@ def fitting(available, sizes, workers):
 
 
 @given(st.integers(1, 60), st.lists(st.integers(0, 30), min_size=1, max_size=7), st.integers(1, 9))
-def test_a_sweep_is_refused_where_some_runs_at_a_time_do_not_fit_and_advised_how_many_do(available, sizes, workers):
+def test_a_sweep_whose_concurrent_runs_do_not_fit_is_an_error_that_names_how_many_do(available, sizes, workers):
     fit_alone = [size for size in sizes if size <= available]
 
     def always_fit(count):
@@ -269,11 +269,13 @@ def test_a_sweep_that_trains_fewer_runs_at_a_time_for_lack_of_memory_prints_a_li
     )
 
 
-def test_a_sweep_is_not_refused_where_the_memory_is_not_known():
+def test_a_sweep_is_no_error_where_the_memory_is_unknown():
     assert fitting(None, [10**6, 10**6], workers=2) is None
 
 
-def test_a_sweep_too_large_for_the_memory_is_refused_in_a_line_and_leaves_no_directory(tmp_path, capsys, monkeypatch):
+def test_a_sweep_too_large_for_the_memory_is_an_error_in_one_line_and_leaves_no_directory(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 2**30)
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]", "--workers", "2"]
     assert run_command_line(["sweep", *arguments]) == 2

@@ -1,4 +1,4 @@
-"""The executor with a backend that does what the test says: which failures are retried, and what a stop leaves out."""
+"""The executor with a scripted backend: which failures are retried, and which runs a stop skips."""
 
 import pytest
 
@@ -9,7 +9,7 @@ FINISHED = {"status": "finished"}
 
 
 class Backend:
-    """Ends each attempt at a run as the script for its name says; the last entry is repeated."""
+    """Ends each attempt at a run by the script for its name; the last entry is repeated."""
 
     def __init__(self, scripts, slots=1, stop_after=None):
         self.slots, self._scripts = slots, {name: list(ends) for name, ends in scripts.items()}

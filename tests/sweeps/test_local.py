@@ -93,13 +93,13 @@ def test_a_worker_that_dies_while_it_is_idle_costs_nothing(tmp_path, monkeypatch
 
 
 def test_a_sweep_whose_new_worker_is_not_reached_either_reports_it(tmp_path, monkeypatch, capsys):
-    def refuse(*_):
+    def fail(*_):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     (tmp_path / "own.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\nsize = 3\nmax_episodes = 5\n[axes]\nseed = [0]\n"
     )
-    monkeypatch.setattr("multiprocessing.connection.Connection.send", refuse)
+    monkeypatch.setattr("multiprocessing.connection.Connection.send", fail)
     assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 1
     printed = capsys.readouterr().err
     assert "a worker process died before it was sent this run, and so did the next" in printed

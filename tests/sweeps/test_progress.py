@@ -30,7 +30,7 @@ def at(run, completed):
 
 
 def left(display):
-    """What the heading says of the time left, if anything."""
+    """Return the time left in the heading, if any."""
     return display.render().renderables[0].plain.partition(", about ")[2].removesuffix(" left at most")
 
 
@@ -48,7 +48,7 @@ def test_time_left_is_that_of_the_work_left_at_the_pace_so_far(clock):
     assert left(display) == "2m 00s"
 
 
-def test_a_run_that_is_tried_again_has_not_lost_what_it_had_done(clock):
+def test_a_run_that_is_retried_keeps_its_earlier_progress(clock):
     first, second = planned("first"), planned("second")
     display = SweepDisplay([first, second], [], Console())
     for run, completed in ((first, 0.9), (second, 0.0)):

@@ -207,7 +207,7 @@ def test_an_output_directory_that_no_node_sees_is_a_usage_error(cluster, held, c
     assert list(held.out.iterdir()) == []
 
 
-def test_an_interrupt_saves_the_runs_under_way_and_leaves_out_those_not_begun(cluster, tmp_path):
+def test_an_interrupt_saves_the_runs_under_way_and_skips_those_not_started(cluster, tmp_path):
     """Three runs on two CPUs: one waits."""
     endless = QUICK | {"max_episodes": 10**6}
     runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(endless | {"seed": seed})) for seed in range(3)]

@@ -34,13 +34,13 @@ def test_the_last_whole_line_counts(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["[]\n", "{}\n", "x\n", '{"seconds": null, "step": 1}\n', '{"step": 1e999}\n'])
-def test_a_line_that_says_nothing_is_no_progress(tmp_path, content):
+def test_a_line_without_valid_progress_is_ignored(tmp_path, content):
     RunDirectory(tmp_path).timing.write_text(content)
     assert read_progress(RunDirectory(tmp_path), planned("run")) is None
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
-def test_what_is_no_file_is_not_waited_for(tmp_path, make):
+def test_a_path_that_is_no_regular_file_does_not_block(tmp_path, make):
     make(RunDirectory(tmp_path).timing)
     assert read_progress(RunDirectory(tmp_path), planned("run")) is None
 

@@ -58,7 +58,7 @@ def test_the_minatar_study_has_all_seeds_of_a_game_and_algorithm_and_the_presets
     }
 
 
-def test_the_papers_sweeps_say_what_they_are_of_the_paper_and_where_they_differ():
+def test_the_papers_sweeps_describe_their_part_of_the_paper_and_the_differences():
     assert load_sweep("paper-atari").description.startswith("The paper's Table 1: ")
     study, papers = load_sweep("paper-deepsea"), default_settings()["deep-sea"]["max_episodes"]
     (cap,) = {run.config.env.max_episodes for run in study.runs()}
@@ -93,7 +93,7 @@ def test_a_smoke_size_is_described_as_what_it_is(name):
     env = runs[0].config.env
     budgets = {"atari": "{total_frames:,} frames", "minatar": "{total_steps:,} steps"}
     budget = budgets.get(env.kind, "at most {max_episodes:,} episodes").format(**asdict(env))
-    assert all(said in small.description for said in (seeds, budget, *{run.config.env.label for run in runs}))
+    assert all(text in small.description for text in (seeds, budget, *{run.config.env.label for run in runs}))
 
 
 def test_the_seed_is_the_outermost_axis_wherever_it_is_written(tmp_path):
@@ -256,7 +256,7 @@ def test_a_planned_run_stays_below_its_sweep(name):
         PlannedRun(PurePosixPath(name), from_flat({"environment": "deep-sea"}))
 
 
-def test_an_environment_whose_name_leads_out_of_the_directory_is_refused(tmp_path):
+def test_an_environment_whose_name_leads_out_of_the_directory_is_an_error(tmp_path):
     (tmp_path / "mine.toml").write_text('[base]\nenvironment = "gym"\n[axes]\nenv_id = [".."]\nseed = [0]\n')
     with pytest.raises(UsageError, match=r"run '\.\./seed-0': '\.\.' cannot be the name of its directory"):
         load_sweep(str(tmp_path / "mine.toml")).runs()
@@ -371,7 +371,7 @@ def test_one_game_is_tried_for_all_and_for_runs_of_any_length(monkeypatch):
         ("[base", "own.toml"),
     ],
 )
-def test_a_mistake_in_a_file_is_named(tmp_path, content, message):
+def test_an_error_in_a_file_is_named(tmp_path, content, message):
     (tmp_path / "own.toml").write_text(content)
     with pytest.raises(UsageError) as caught:
         load_sweep(str(tmp_path / "own.toml")).runs()
@@ -387,7 +387,7 @@ def test_a_mistake_in_a_file_is_named(tmp_path, content, message):
         ("size=[]", "must be a list of values"),
     ],
 )
-def test_a_mistake_in_an_override_is_named(override, message):
+def test_an_error_in_an_override_is_named(override, message):
     with pytest.raises(UsageError) as caught:
         load_sweep("paper-deepsea").with_overrides([override]).runs()
     assert message in str(caught.value)

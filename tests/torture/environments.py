@@ -7,7 +7,7 @@ RESTLESS, MORTAL, RESENTFUL = "torture/Restless-v0", "torture/Mortal-v0", "tortu
 
 
 class Restless(gymnasium.Env):
-    """Shows noise that no seed has a say in; an episode has ten steps."""
+    """Shows noise that does not depend on the seed; an episode has ten steps."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (3,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -26,7 +26,7 @@ class Restless(gymnasium.Env):
 
 
 class Mortal(gymnasium.Env):
-    """Always looks the same, but each life is twice as long as the one before it, and the dead refuse to step."""
+    """Always looks the same, but each episode is twice as long as the one before it; a step after the end raises."""
 
     observation_space = gymnasium.spaces.Discrete(2)
     action_space = gymnasium.spaces.Discrete(2)

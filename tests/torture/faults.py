@@ -1,4 +1,4 @@
-"""A disk that refuses: the n-th write-like operation fails, after half of it has been done where it can be halved."""
+"""A faulty disk: the n-th write-like operation fails, after half of it has been done where it can be halved."""
 
 import contextlib
 import errno
@@ -133,7 +133,7 @@ def every_other_checkpoint_failing(places, report):
 
 @contextlib.contextmanager
 def files_limited(size, first_step, last_step):
-    """Let the kernel refuse files larger than `size` from one step of the training on up to another."""
+    """Let writing files larger than `size` fail in the kernel from one step of the training on up to another."""
     from bootdqn.training import trainer
 
     original = trainer.train

@@ -1,4 +1,4 @@
-"""Checkpoints made by somebody who means harm. Most are signed as if they were good, so that they get far."""
+"""Checkpoints made by an attacker. Most are signed as if they were good, so that they get far."""
 
 import hashlib
 import json
@@ -278,7 +278,7 @@ DOUBTFUL = (
 
 
 def load_victims(send, settings, stopped, path, seeds, kinds):
-    """Send for each seed what became of a run whose checkpoint was spoiled: (seed, refused or accepted, why)."""
+    """Send for each seed the outcome of a run with a damaged checkpoint: (seed, "refused" or "accepted", why)."""
     from bootdqn.common.errors import TrainingError, UsageError
     from bootdqn.config.train import from_flat
     from bootdqn.runs import provenance

@@ -46,7 +46,7 @@ class Place:
         return like
 
     def digest(self):
-        """Return what tells whether anything beside the run directory was touched."""
+        """Return a digest of everything beside the run directory."""
         total = hashlib.sha256()
         for entry in sorted([self.canary, *self.canary.rglob("*")]):
             found = entry.lstat()

@@ -24,7 +24,7 @@ LONGEST_SILENCE_SECONDS = 250
 
 
 class Leg(NamedTuple):
-    """What a process had to say."""
+    """The outcome and the messages of a process."""
 
     exit_code: int | None
     """What the run ended with; None where it was killed or raised."""
@@ -35,7 +35,7 @@ class Leg(NamedTuple):
 
     @property
     def resumed_from(self):
-        """The step it went on from, or None where it began."""
+        """The step it resumed from, or None where it started."""
         found = [line for line in self.info if line.startswith("Resuming from step ")]
         return int(found[0].rsplit(" ", 1)[1].replace(",", "")) if found else None
 
@@ -73,33 +73,33 @@ class FreshProcess:
         return messages
 
 
-def begin_leg(settings, path, *around, saving=None):
-    """Begin to train in a fresh process; `around` are calls that return contexts to train in."""
+def start_leg(settings, path, *around, saving=None):
+    """Start training in a fresh process; `around` are calls that return contexts to train in."""
     return FreshProcess(_train, settings, path, around, saving or {})
 
 
 def end_leg(process):
     """Wait for the process of a leg and return the `Leg`."""
-    told = {"exit_code": [], "error": [], "info": [], "warned": []}
+    received = {"exit_code": [], "error": [], "info": [], "warned": []}
     for kind, message in process.messages():
-        told[kind].append(message)
-    return Leg((*told["exit_code"], None)[0], (*told["error"], None)[0], told["info"], told["warned"])
+        received[kind].append(message)
+    return Leg((*received["exit_code"], None)[0], (*received["error"], None)[0], received["info"], received["warned"])
 
 
 def train(settings, path, *around, saving=None):
     """Train in a fresh process and return its `Leg`."""
-    return end_leg(begin_leg(settings, path, *around, saving=saving))
+    return end_leg(start_leg(settings, path, *around, saving=saving))
 
 
 def train_unbroken(settings, path, *around):
-    """Train from beginning to end and return what must come out of every other way to get there."""
+    """Train from start to end and return the results that every stopped and resumed run must have."""
     leg = train(settings, path, *around)
     assert (leg.exit_code, leg.error, leg.warned) == (0, None, [])
     return results(path)
 
 
 def results(path):
-    """Return the digests of all that a finished run found out."""
+    """Return the digests of all results of a finished run."""
     directory = RunDirectory(path)
     summary = directory.read_summary()
     assert summary["status"] == "finished"

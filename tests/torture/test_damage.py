@@ -1,4 +1,4 @@
-"""A checkpoint with a single wrong bit, or a single missing one, is never believed."""
+"""A checkpoint with a single wrong bit, or a single missing one, is always detected."""
 
 import os
 import random
@@ -66,13 +66,13 @@ def append(content, rng):
 
 
 def load(path):
-    """Return the checkpoint that is found whole in a run's directory, and what was said about the others."""
+    """Return the complete checkpoint in a run's directory, and the warnings about the others."""
     lines = []
     return Checkpoints(RunDirectory(path).checkpoints).load(lines.append), lines
 
 
-def assert_found_out(path, belongs_to):
-    """Check that a file of the checkpoints `belongs_to` is seen to be damaged, and nothing else is."""
+def assert_detected(path, belongs_to):
+    """Check that a file of the checkpoints `belongs_to` is reported as damaged, and nothing else is."""
     if belongs_to == (NEWER,):
         loaded, (line,) = load(path)
         assert loaded.path.name == OLDER
@@ -88,7 +88,7 @@ def assert_found_out(path, belongs_to):
 
 
 def damage_all(stopped, users, path, damages, rng):
-    """Damage a copy of the run in each way of `damages`, one file after the other; return how many were found out."""
+    """Damage a copy of the run in each way of `damages`, one file after the other; return how many were detected."""
     files = list(users)
     rng.shuffle(files)
     for number, damage in enumerate(damages):
@@ -97,12 +97,12 @@ def damage_all(stopped, users, path, damages, rng):
         before = file.read_bytes()
         file.write_bytes(damage(before, rng))
         assert file.read_bytes() != before
-        assert_found_out(path, users[files[number % len(files)]])
+        assert_detected(path, users[files[number % len(files)]])
         shutil.rmtree(path)
     return len(files)
 
 
-def test_every_truncation_and_every_flipped_bit_is_found_out(tmp_path, stopped, users, sized):
+def test_every_truncation_and_every_flipped_bit_is_detected(tmp_path, stopped, users, sized):
     rng = random.Random(3)
     damages = rng.choices([truncate, flip_a_bit], k=sized(40, 240))
     num_files = damage_all(stopped, users, tmp_path / "damaged", damages, rng)
@@ -110,13 +110,13 @@ def test_every_truncation_and_every_flipped_bit_is_found_out(tmp_path, stopped, 
     print(f"{len(damages)} of {len(damages)} damages of {num_files} files found out: {kinds}")
 
 
-def test_a_file_that_is_longer_empty_or_gone_is_found_out(tmp_path, stopped, users):
+def test_a_file_that_is_longer_empty_or_missing_is_detected(tmp_path, stopped, users):
     rng = random.Random(4)
     damage_all(stopped, users, tmp_path / "damaged", [append, lambda _content, _rng: b""] * len(users), rng)
     for file, belongs_to in users.items():
         shutil.copytree(stopped, tmp_path / "damaged")
         (RunDirectory(tmp_path / "damaged").checkpoints / file).unlink()
-        assert_found_out(tmp_path / "damaged", belongs_to)
+        assert_detected(tmp_path / "damaged", belongs_to)
         shutil.rmtree(tmp_path / "damaged")
 
 
@@ -133,7 +133,7 @@ def test_the_checkpoint_used_instead_is_the_one_that_was_written(tmp_path, stopp
         np.testing.assert_equal(found.state.arrays[name], arrays)
 
 
-def test_a_run_goes_on_from_an_older_checkpoint_and_comes_out_the_same(tmp_path, stopped, users, sized, expected):
+def test_a_run_resumed_from_an_older_checkpoint_has_the_same_results(tmp_path, stopped, users, sized, expected):
     rng = random.Random(5)
     newer = [file for file, belongs_to in users.items() if belongs_to == (NEWER,)]
     for number in range(sized(1, 5)):
@@ -148,7 +148,7 @@ def test_a_run_goes_on_from_an_older_checkpoint_and_comes_out_the_same(tmp_path,
         assert results(path) == expected
 
 
-def test_a_run_without_a_whole_checkpoint_is_refused_and_left_as_it_is(tmp_path, stopped):
+def test_a_run_without_a_complete_checkpoint_is_an_error_and_left_unchanged(tmp_path, stopped):
     path = tmp_path / "damaged"
     shutil.copytree(stopped, path)
     for name in (OLDER, NEWER):
@@ -168,7 +168,7 @@ def test_a_timing_file_cut_short_or_lost_costs_nothing_else(tmp_path, stopped, e
         assert results(tmp_path / name) == expected
 
 
-def test_metrics_cut_short_are_found_out(tmp_path, stopped):
+def test_truncated_metrics_are_detected(tmp_path, stopped):
     shutil.copytree(stopped, tmp_path / "cut")
     os.truncate(RunDirectory(tmp_path / "cut").metrics, 1)
     assert "is shorter than its checkpoint says" in train(SETTINGS, tmp_path / "cut", SMALL_SEGMENTS).error

@@ -84,7 +84,7 @@ def test_a_checkpoint_that_fails_at_any_operation_leaves_the_one_before_as_it_wa
 
 
 def test_a_checkpoint_before_which_nothing_can_be_removed_is_a_checkpoint_all_the_same(tmp_path, monkeypatch):
-    def refuse(path, *, dir_fd=None):
+    def fail(path, *, dir_fd=None):
         missing = dir_fd is None and not Path(path).exists()
         raise FileNotFoundError(path) if missing else OSError(errno.EIO, "Input/output error")
 
@@ -93,7 +93,7 @@ def test_a_checkpoint_before_which_nothing_can_be_removed_is_a_checkpoint_all_th
     (tmp_path / "checkpoints/notes.txt").write_text("somebody's own")
     with monkeypatch.context() as patches:
         for name in ("unlink", "rmdir"):
-            patches.setattr(os, name, refuse)
+            patches.setattr(os, name, fail)
         for step in (20, 25, 28):
             assert checkpoints.save(step, *state_after(step))
     assert whole(tmp_path / "checkpoints")[0] == "step-000000000028"
@@ -106,7 +106,7 @@ def test_a_checkpoint_before_which_nothing_can_be_removed_is_a_checkpoint_all_th
 # A run
 
 
-def test_a_run_whose_checkpoints_fail_at_every_operation_comes_out_the_same(tmp_path, sized):
+def test_a_run_whose_checkpoints_fail_at_every_operation_has_the_same_results(tmp_path, sized):
     settings = SETTINGS | {"max_episodes": sized(160, 700)}
     expected = train_unbroken(settings, tmp_path / "unbroken", SMALL_SEGMENTS)
     report = tmp_path / "run/report.json"
@@ -114,12 +114,12 @@ def test_a_run_whose_checkpoints_fail_at_every_operation_comes_out_the_same(tmp_
     (tmp_path / "run").mkdir()
     leg = train(settings, tmp_path / "run", SMALL_SEGMENTS, failing, saving=OFTEN)
     assert (leg.exit_code, leg.error) == (0, None)
-    told = json.loads(report.read_text())
-    assert told["left"] == []
-    assert len(leg.warned) == len(told["reached"])
+    reported = json.loads(report.read_text())
+    assert reported["left"] == []
+    assert len(leg.warned) == len(reported["reached"])
     assert all(NO_CHECKPOINT.fullmatch(line) for line in leg.warned), leg.warned
     assert results(tmp_path / "run") == expected
-    print(f"{len(leg.warned)} of {len(leg.warned)} checkpoints failed, the last at operation {told['reached'][-1]}")
+    print(f"{len(leg.warned)} of {len(leg.warned)} checkpoints failed, the last at operation {reported['reached'][-1]}")
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def limited(request):
     return partial(files_limited, request.param)
 
 
-def assert_each_is_told_in_a_line(lines):
+def assert_each_is_reported_in_one_line(lines):
     assert lines
     assert all(NO_CHECKPOINT.fullmatch(line) or NOT_WRITTEN.fullmatch(line) for line in lines), lines
 
@@ -140,16 +140,18 @@ def assert_each_is_told_in_a_line(lines):
 def test_a_disk_that_is_full_for_a_while_costs_checkpoints_and_nothing_else(tmp_path, expected, limited):
     leg = train(SETTINGS, tmp_path / "run", SMALL_SEGMENTS, partial(limited, 70, 320), saving=OFTEN)
     assert (leg.exit_code, leg.error) == (0, None)
-    assert_each_is_told_in_a_line(leg.warned)
+    assert_each_is_reported_in_one_line(leg.warned)
     assert results(tmp_path / "run") == expected
 
 
-def test_a_stop_that_cannot_be_saved_is_an_error_and_the_run_goes_on_from_before(tmp_path, expected, limited):
+def test_a_stop_that_cannot_be_saved_is_an_error_and_the_run_resumes_from_the_checkpoint_before(
+    tmp_path, expected, limited
+):
     stopped = train(
         SETTINGS, tmp_path / "run", SMALL_SEGMENTS, partial(limited, 100, 1000), stopping_at(203), saving=OFTEN
     )
     assert (stopped.exit_code, stopped.error) == (1, None)
-    assert_each_is_told_in_a_line(stopped.warned)
+    assert_each_is_reported_in_one_line(stopped.warned)
     assert any(line.startswith("no checkpoint at step 203") for line in stopped.warned)
     resumed = train(SETTINGS, tmp_path / "run", SMALL_SEGMENTS)
     assert (resumed.exit_code, resumed.error, resumed.warned, resumed.resumed_from) == (0, None, [], 96)
@@ -159,7 +161,7 @@ def test_a_stop_that_cannot_be_saved_is_an_error_and_the_run_goes_on_from_before
 def test_an_end_that_cannot_be_written_is_an_error_and_the_run_can_be_ended_again(tmp_path, expected, limited):
     ended = train(SETTINGS, tmp_path / "run", SMALL_SEGMENTS, partial(limited, 380, 1000), saving=OFTEN)
     assert (ended.exit_code, ended.error) == (1, None)
-    assert_each_is_told_in_a_line(ended.warned)
+    assert_each_is_reported_in_one_line(ended.warned)
     assert not (tmp_path / "run/summary.json").exists()
     again = train(SETTINGS, tmp_path / "run", SMALL_SEGMENTS)
     assert (again.exit_code, again.error, again.warned, again.resumed_from) == (0, None, [], 368)

@@ -118,10 +118,10 @@ def bases(tmp_path_factory):
     return path / "stopped", path / "finished"
 
 
-def assert_harmless(told, tasks):
-    """Check that every command came to its end with a line or two, and left alone what is not its own."""
-    assert [(case, command) for case, command, *_ in told] == tasks, "the process ended at the next one"
-    for case, command, code, printed, untouched in told:
+def assert_harmless(outcomes, tasks):
+    """Check that every command ended with a line or two, and changed no files but its own."""
+    assert [(case, command) for case, command, *_ in outcomes] == tasks, "the process ended at the next one"
+    for case, command, code, printed, untouched in outcomes:
         here = f"{command} on {case}: {code}\n{printed}"
         assert code in (0, 1, 2), here
         assert "Traceback" not in printed, here
@@ -132,8 +132,9 @@ def assert_harmless(told, tasks):
             assert re.search("^bootdqn: ", printed, re.MULTILINE), here
         if command == "report":
             assert code == (2 if case in NOT_WRITTEN else 0), here
-    counts = Counter(f"{command}: exit code {code}" for _, command, code, *_ in told)
-    print(f"{len(told)} commands on {len({case for case, *_ in told})} directories; {dict(sorted(counts.items()))}")
+    counts = Counter(f"{command}: exit code {code}" for _, command, code, *_ in outcomes)
+    cases = {case for case, *_ in outcomes}
+    print(f"{len(outcomes)} commands on {len(cases)} directories; {dict(sorted(counts.items()))}")
 
 
 @pytest.mark.parametrize(

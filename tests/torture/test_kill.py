@@ -1,4 +1,4 @@
-"""DeepSea, killed without warning again and again, often while it writes a checkpoint, comes out as if it never was."""
+"""DeepSea, killed repeatedly, often while it writes a checkpoint, has the results of a run never killed."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from bootdqn.runs.directory import RunDirectory
-from torture.legs import begin_leg, end_leg, results, train_unbroken
+from torture.legs import end_leg, results, start_leg, train_unbroken
 
 SETTINGS = {
     "environment": "deep-sea",
@@ -54,7 +54,7 @@ def freeze(process):
 
 
 def kill_after_a_new_checkpoint(process, path, rng, *, while_writing):
-    """Kill the process; return whether it was writing then, or None if it came to its end before."""
+    """Kill the process; return whether it was writing then, or None if it had ended before."""
     before = newest_step(path)
     while newest_step(path) <= before:
         if not process.is_alive():
@@ -77,7 +77,7 @@ def kill_after_a_new_checkpoint(process, path, rng, *, while_writing):
     return None
 
 
-def test_a_run_killed_again_and_again_comes_out_as_one_never_killed(tmp_path, sized):
+def test_a_run_killed_repeatedly_has_the_results_of_one_never_killed(tmp_path, sized):
     settings, wanted = SETTINGS | {"max_episodes": sized(200, 2000)}, sized(3, 100)
     expected = train_unbroken(settings, tmp_path / "unbroken")
     rng = random.Random(7)
@@ -87,7 +87,7 @@ def test_a_run_killed_again_and_again_comes_out_as_one_never_killed(tmp_path, si
         runs += 1
         assert runs <= wanted, "runs end before they can be killed"
         while True:
-            process = begin_leg(settings, path, saving=SAVING)
+            process = start_leg(settings, path, saving=SAVING)
             writing = None
             if kills < wanted:
                 writing = kill_after_a_new_checkpoint(process, path, rng, while_writing=kills % 3 != 2)

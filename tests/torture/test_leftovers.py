@@ -11,7 +11,7 @@ from bootdqn import load_run
 from bootdqn.cli.main import run_command_line
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked
-from torture.legs import begin_leg, end_leg, replaced, results, train_unbroken
+from torture.legs import end_leg, replaced, results, start_leg, train_unbroken
 
 SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 20, "stop_when_solved": False, "num_heads": 2,
             "hidden_sizes": [4], "snapshot_every": 20}  # fmt: skip
@@ -37,7 +37,7 @@ def killed(request, tmp_path_factory):
     """A run, and whether its last checkpoint was to be kept; what was half-written lies there, too."""
     path = tmp_path_factory.mktemp("leftovers") / "seed-0"
     saving = {"checkpoint_every_steps": 15, "keep_checkpoint": request.param}
-    leg, directory = end_leg(begin_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)), RunDirectory(path)
+    leg, directory = end_leg(start_leg(SETTINGS, path, killed_while_tidying_up, saving=saving)), RunDirectory(path)
     assert (leg.exit_code, leg.error, leg.warned) == (None, None, []), "it was killed, and nothing else"
     assert leg.info, "it got as far as that"
     assert directory.read_summary()["status"] == "finished"
@@ -108,9 +108,9 @@ def test_checkpoints_stay_where_nobody_knows_whether_they_were_to_be_kept(copy):
     assert not directory.lock.exists()
 
 
-def test_what_was_half_written_is_gone_when_a_killed_run_goes_on(tmp_path):
+def test_half_written_files_are_removed_when_a_killed_run_resumes(tmp_path):
     expected = train_unbroken(SETTINGS, tmp_path / "unbroken")
-    killed = begin_leg(SETTINGS, tmp_path / "run", killed_in_the_middle, saving={"checkpoint_every_steps": 15})
+    killed = start_leg(SETTINGS, tmp_path / "run", killed_in_the_middle, saving={"checkpoint_every_steps": 15})
     assert end_leg(killed).exit_code is None
     for name in (".summary.json.0123abcd.part", ".weights.safetensors.part"):
         (tmp_path / "run" / name).write_text("half")

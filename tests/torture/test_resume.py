@@ -1,4 +1,4 @@
-"""DeepSea, stopped anywhere and resumed in a fresh process, comes out as if it had never been stopped: bit for bit."""
+"""DeepSea, stopped anywhere and resumed in a fresh process, has the results of a run never stopped, bit for bit."""
 
 import random
 
@@ -20,8 +20,8 @@ MOMENTS = (
 """Before the first update, when the replay has wrapped, at the first updates, between them, with an evaluation due."""
 
 
-def stop_and_go_on(settings, path, *steps):
-    """Train in one process for each stop and a last one to the end; return what came out."""
+def stop_and_resume(settings, path, *steps):
+    """Train in one process for each stop and a last one to the end; return the results."""
     resumed_from = None
     for step in steps:
         leg = train(settings, path, SMALL_SEGMENTS, stopping_at(step))
@@ -36,12 +36,12 @@ def stop_and_go_on(settings, path, *steps):
 
 
 @pytest.mark.parametrize("engine", ["compiled", "autograd"])
-def test_a_run_stopped_at_any_step_comes_out_as_one_never_stopped(tmp_path, sized, engine):
+def test_a_run_stopped_at_any_step_has_the_results_of_one_never_stopped(tmp_path, sized, engine):
     settings, rng = DEEP_SEA | {"engine": engine}, random.Random(engine)
     expected = train_unbroken(settings, tmp_path / "unbroken", SMALL_SEGMENTS)
     stops = [rng.choice(MOMENTS[number % len(MOMENTS)]) for number in range(sized(2, 25))]
     different = [stop for number, stop in enumerate(stops)
-                 if stop_and_go_on(settings, tmp_path / f"stopped-{number}", stop) != expected]  # fmt: skip
+                 if stop_and_resume(settings, tmp_path / f"stopped-{number}", stop) != expected]  # fmt: skip
     print(
         f"{engine}: {len(stops) - len(different)} of {len(stops)} stopped runs equal the unbroken one; stops: {stops}"
     )
@@ -58,7 +58,7 @@ def test_a_run_stopped_at_any_step_comes_out_as_one_never_stopped(tmp_path, size
     ],
     ids=["compiled", "autograd", "compiled-beyond", "autograd-beyond"],
 )
-def test_a_run_stopped_again_and_again_comes_out_as_one_never_stopped(tmp_path, sized, changes):
+def test_a_run_stopped_repeatedly_has_the_results_of_one_never_stopped(tmp_path, sized, changes):
     settings, rng, num_envs = DEEP_SEA | changes, random.Random(str(changes)), changes.get("num_envs", 1)
     expected = train_unbroken(settings, tmp_path / "unbroken", SMALL_SEGMENTS)
     assert len(expected) > 4, "there are snapshots among it"
@@ -66,10 +66,10 @@ def test_a_run_stopped_again_and_again_comes_out_as_one_never_stopped(tmp_path, 
         rounds = range(1, STEPS // num_envs - 1)
         chosen = rng.sample(rounds, sized(2, 4))
         stops = sorted({num_envs * one for one in (*chosen, chosen[0] + 1)})
-        assert stop_and_go_on(settings, tmp_path / f"stopped-{number}", *stops) == expected, stops
+        assert stop_and_resume(settings, tmp_path / f"stopped-{number}", *stops) == expected, stops
 
 
 def test_a_run_stopped_at_its_last_step_still_makes_the_evaluation_that_is_due(tmp_path):
     assert STEPS % EVALUATION_EVERY == 0
     expected = train_unbroken(DEEP_SEA, tmp_path / "unbroken", SMALL_SEGMENTS)
-    assert stop_and_go_on(DEEP_SEA, tmp_path / "stopped", STEPS) == expected
+    assert stop_and_resume(DEEP_SEA, tmp_path / "stopped", STEPS) == expected

@@ -26,7 +26,7 @@ def stops_within_episodes(settings, metrics, count, rng):
 
 
 def different_when_stopped(settings, path, count):
-    """Return the stops after which a run, resumed in a fresh process, does not come out as the unbroken one."""
+    """Return the stops after which a run, resumed in a fresh process, differs from the unbroken one."""
     expected = train_unbroken(settings, path / "unbroken", SMALL_SEGMENTS)
     stops = stops_within_episodes(settings, path / "unbroken/metrics.jsonl", count, random.Random(str(settings)))
     different = []
@@ -44,24 +44,24 @@ def different_when_stopped(settings, path, count):
     return different
 
 
-def test_gravitar_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_path, sized):
+def test_gravitar_stopped_within_an_episode_has_the_results_of_a_run_never_stopped(tmp_path, sized):
     assert different_when_stopped(GRAVITAR, tmp_path, sized(1, 8)) == []
 
 
-def test_qbert_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_path, sized):
+def test_qbert_stopped_within_an_episode_has_the_results_of_a_run_never_stopped(tmp_path, sized):
     for number, settings in enumerate(sized([FOUR_OF_QBERT], [FOUR_OF_QBERT, QBERT])):
         (tmp_path / str(number)).mkdir()
         assert different_when_stopped(settings, tmp_path / str(number), sized(1, 6)) == []
 
 
-def test_minatar_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_path, sized):
+def test_minatar_stopped_within_an_episode_has_the_results_of_a_run_never_stopped(tmp_path, sized):
     games = [MINATAR | {"game": "breakout", "num_envs": 3}, *({"game": game} for game in MINATAR_GAMES)]
     for number, game in enumerate(sized(games[:1], games)):
         (tmp_path / str(number)).mkdir()
         assert different_when_stopped(MINATAR | game, tmp_path / str(number), sized(1, 4)) == []
 
 
-def test_cart_pole_stopped_within_an_episode_comes_out_as_if_never_stopped(tmp_path, sized):
+def test_cart_pole_stopped_within_an_episode_has_the_results_of_a_run_never_stopped(tmp_path, sized):
     assert different_when_stopped(GYM | {"env_id": "CartPole-v1", "num_envs": 2}, tmp_path, sized(1, 5)) == []
     provenance = json.loads(next(tmp_path.glob("stopped-*/provenance.json")).read_text())
     assert provenance["exact"] is True
@@ -82,7 +82,7 @@ def test_evaluations_after_a_stop_are_those_of_one_never_stopped_whatever_outliv
 
 
 @pytest.mark.parametrize("env_id", [RESTLESS, MORTAL])
-def test_an_episode_that_cannot_be_played_again_is_told_and_left_and_the_run_finishes(tmp_path, env_id):
+def test_an_episode_that_cannot_be_replayed_is_reported_and_abandoned_and_the_run_finishes(tmp_path, env_id):
     settings = GYM | {"env_id": env_id, "imports": ["torture.environments"]}
     assert train(settings, tmp_path / "run", stopping_at(56)).exit_code == 143
     resumed = train(settings, tmp_path / "run")

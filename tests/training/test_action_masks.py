@@ -202,7 +202,7 @@ def test_taxi_never_tries_what_has_no_effect_and_the_inspector_shows_the_legal_a
     ("mask", "message"),
     [([1, 0], r"action_mask of shape \(2,\), not \(4,\)"), ([0, 0, 0, 0], "rules out every action")],
 )
-def test_a_mask_that_does_not_fit_is_refused(mask, message):
+def test_a_mask_of_the_wrong_shape_or_without_legal_actions_is_an_error(mask, message):
     with pytest.raises(TrainingError, match=message):
         legal_actions({"action_mask": np.array(mask)}, ACTIONS, "environment 0")
 
@@ -250,7 +250,7 @@ def test_an_end_without_a_legal_action_has_no_value_to_bootstrap_from(end, tmp_p
     assert (batch.discount == 0).any()
 
 
-def test_a_state_without_a_legal_action_that_ends_nothing_is_refused():
+def test_a_state_without_a_legal_action_that_ends_nothing_is_an_error():
     settings = config(env_id="DeadEnd-v0", env_options=["end=none"])
     steps = train(settings, make_components(settings))
     with pytest.raises(TrainingError, match="environment 0 gave an action_mask that rules out every action"):

@@ -1,4 +1,4 @@
-"""Environments that give what they must not, or raise: the run stops, says why, and goes on once they are mended."""
+"""Environments that return invalid values, or raise: the run stops with the reason, and resumes once they are fixed."""
 
 import inspect
 
@@ -52,7 +52,7 @@ def test_a_reward_that_cannot_be_stored_stops_the_run_at_once(path, monkeypatch,
 
 
 @pytest.mark.parametrize("message", ["half a \ud800 character", "a \0", "x" * 10**7], ids=["surrogate", "NUL", "long"])
-def test_an_error_that_cannot_be_written_down_as_it_is_does_not_keep_the_run_from_going_on(
+def test_a_run_can_be_resumed_after_an_error_whose_text_cannot_be_stored_unchanged(
     path, monkeypatch, unbroken, message
 ):
     def raises(*_):
@@ -86,7 +86,7 @@ def test_an_observation_that_is_not_finite_stops_the_run_at_once(path, monkeypat
     assert_good_checkpoint(path, step=96)
 
 
-def test_an_observation_that_is_not_finite_stops_the_run_when_it_begins_an_episode(path, monkeypatch):
+def test_an_observation_that_is_not_finite_stops_the_run_at_the_start_of_an_episode(path, monkeypatch):
     def disturbance(walk, observation):
         return observation * np.float32("nan") if walk.resets == 5 else observation
 
@@ -113,7 +113,7 @@ def test_an_observation_that_is_not_finite_stops_the_run_when_it_begins_an_episo
         (SHARED, with_observation(np.zeros((3, 1), np.float32)), r"of shape \(3, 1\), not \(3,\)"),
     ],
 )
-def test_what_the_environment_must_not_give_is_its_fault(path, monkeypatch, settings, outcome_of, complaint):
+def test_invalid_values_from_the_environment_are_blamed_on_it(path, monkeypatch, settings, outcome_of, complaint):
     with (
         disturbed(monkeypatch, step=at_step(100, outcome_of)),
         pytest.raises(TrainingError, match=f"environment 0 (gave|raised) .*{complaint}") as caught,
@@ -146,7 +146,9 @@ def raising(error):
 
 
 @pytest.mark.parametrize("error", [OutOfOrderError("the motor is hot"), OSError("the motor is hot")], ids=repr)
-def test_what_an_environment_raises_ends_the_run_and_mended_it_finishes(path, monkeypatch, unbroken, learner, error):
+def test_an_error_of_the_environment_ends_the_run_which_finishes_once_it_is_fixed(
+    path, monkeypatch, unbroken, learner, error
+):
     with (
         disturbed(monkeypatch, step=at_step(100, raising(error))),
         pytest.raises(TrainingError) as caught,
@@ -154,10 +156,10 @@ def test_what_an_environment_raises_ends_the_run_and_mended_it_finishes(path, mo
         train(learner, path)
     lines, first = inspect.getsourcelines(raising)
     line = first + next(number for number, text in enumerate(lines) if "raise error" in text)
-    told = (
+    message = (
         f"environment 0 raised {type(error).__name__} after step 99: the motor is hot in {__file__}, line {line} (step"
     )
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert_failed(path, caught.value, step=99)
     assert any("in step" in line for line in RunDirectory(path).read_summary()["traceback"])
     assert_good_checkpoint(path, step=96)
@@ -165,7 +167,7 @@ def test_what_an_environment_raises_ends_the_run_and_mended_it_finishes(path, mo
     assert results(path) == unbroken(learner)
 
 
-def test_an_environment_that_cannot_begin_an_episode_ends_the_run_and_mended_it_finishes(path, monkeypatch, unbroken):
+def test_an_environment_that_cannot_reset_ends_the_run_which_finishes_once_it_is_fixed(path, monkeypatch, unbroken):
     def jammed(walk, observation):
         if walk.resets == 5:
             raise OutOfOrderError("the door is jammed")
@@ -183,7 +185,7 @@ def test_an_environment_that_cannot_begin_an_episode_ends_the_run_and_mended_it_
     assert results(path) == unbroken(COMPILED)
 
 
-def test_an_environment_that_never_begins_leaves_a_folder_that_a_mended_one_can_use(path, monkeypatch, unbroken):
+def test_an_environment_that_never_starts_leaves_a_run_directory_that_a_fixed_one_can_use(path, monkeypatch, unbroken):
     jammed = raising(OutOfOrderError("the door is jammed"))
     complaint = "environment 0 raised OutOfOrderError after step 0: the door is jammed"
     with disturbed(monkeypatch, reset=jammed), pytest.raises(TrainingError, match=complaint):
@@ -205,12 +207,14 @@ def test_an_environment_that_runs_out_of_memory_ends_the_run_and_is_not_blamed(p
 
 
 @pytest.mark.parametrize("outcome_of", [with_reward(float("nan")), raising(OutOfOrderError("the motor is hot"))])
-def test_the_command_line_tells_it_in_a_line_and_goes_on_afterwards(path, monkeypatch, capsys, unbroken, outcome_of):
+def test_the_command_line_reports_the_error_in_one_line_and_can_resume_the_run(
+    path, monkeypatch, capsys, unbroken, outcome_of
+):
     with disturbed(monkeypatch, step=at_step(100, outcome_of)):
         assert train_by_command(COMPILED, path) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("bootdqn: environment 0 ")
-    assert len(told.splitlines()) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("bootdqn: environment 0 ")
+    assert len(message.splitlines()) == 1
     assert run_command_line(["resume", str(path)]) == 0
     assert "Resuming from step 96" in capsys.readouterr().err
     assert results(path) == unbroken(COMPILED)

@@ -1,4 +1,4 @@
-"""Heads whose numbers are none: the run names them and stops before they are saved."""
+"""Heads with values that are not finite: the run names them and stops before they are saved."""
 
 from contextlib import contextmanager
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def spoil_loss(online, head):
-    """Let the head say that every value is NaN."""
+    """Make every value of the head NaN."""
     with torch.no_grad():
         online.heads[-1].bias[head] = float("nan")
 
@@ -40,7 +40,7 @@ def part_of_head(state, head):
     return {name: array[head] for name, array in components.items()}
 
 
-def refused_update(kind, what, head):
+def failing_update(kind, what, head):
     """Spoil a head of a learner that has learned; return its state before and after the update that names the head."""
     spec, rng = KINDS[kind].spec(), np.random.default_rng(1)
     spoiled = KINDS[kind].make(spec)
@@ -56,7 +56,7 @@ def refused_update(kind, what, head):
 @pytest.mark.parametrize("what", SPOILED)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_head_that_is_not_finite_is_named_and_does_not_learn(kind, what, head):
-    before, after = refused_update(kind, what, head)
+    before, after = failing_update(kind, what, head)
     untouched = [head] if kind == "tabular" else range(3)
     for one in untouched:
         np.testing.assert_equal(part_of_head(after, one), part_of_head(before, one))
@@ -133,14 +133,14 @@ def test_a_head_that_is_not_finite_ends_the_run_within_one_update(path, monkeypa
 def test_the_command_line_names_the_head_and_the_remedy(path, monkeypatch, capsys):
     with spoiled_at(monkeypatch, 97, spoil_loss, head=2):
         assert train_by_command(COMPILED, path) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(
+    message = capsys.readouterr().err
+    assert message.startswith(
         "bootdqn: the loss of head 2 is nan: lower --learning-rate or look at the rewards (step 97);"
     )
-    assert len(told.splitlines()) == 1
+    assert len(message.splitlines()) == 1
 
 
-def test_weights_that_were_saved_for_looking_at_stay_finite(path, monkeypatch):
+def test_saved_weights_stay_finite(path, monkeypatch):
     with spoiled_at(monkeypatch, 97, spoil_loss, head=0), pytest.raises(TrainingError):
         train({"eval_every_steps": 50, "eval_episodes": 1}, path)
     weights = read_tensors(RunDirectory(path).weights)

@@ -1,4 +1,4 @@
-"""Kernels are compiled before the clock of a run starts, once, and that is announced."""
+"""Kernels are compiled before the clock of a run starts, once, and that is reported."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ for number, settings in enumerate(json.loads(sys.argv[1])):
 """
 
 
-def test_a_run_calls_nothing_that_was_not_made_ready(tmp_path):
+def test_a_run_calls_only_kernels_that_were_compiled_before(tmp_path):
     """In a process that has called nothing yet, one setting after the other that changes what is called."""
     changes = [
         {},
@@ -67,23 +67,23 @@ def compile_twice(*_, **__):
     [(SMALL, True), (SMALL | {"engine": "autograd"}, False), (BY_NUMBERS, False), (IMAGES, True)]
     + [(one | {"replay": "prioritized"}, True) for one in (SMALL, BY_NUMBERS)],
 )
-def test_what_numba_compiles_is_announced_once_and_only_where_it_is_called(settings, needed, monkeypatch):
+def test_compiling_is_reported_once_and_only_where_a_kernel_is_called(settings, needed, monkeypatch):
     monkeypatch.setattr(compiling, "_train_a_little", compile_twice)
     monkeypatch.setattr(compiling, "_learn_a_little", compile_twice)
-    config, said = resolve(from_flat(settings)), []
-    compile_kernels(config, make_components(config), said.append)
-    assert said == [COMPILING] * needed
+    config, messages = resolve(from_flat(settings)), []
+    compile_kernels(config, make_components(config), messages.append)
+    assert messages == [COMPILING] * needed
 
 
-def test_what_is_in_the_cache_is_not_announced():
-    config, said = resolve(from_flat(SMALL)), []
+def test_kernels_in_the_cache_are_not_reported():
+    config, messages = resolve(from_flat(SMALL)), []
     for _ in range(2):
-        said.clear()
-        compile_kernels(config, make_components(config), said.append)
-    assert said == []
+        messages.clear()
+        compile_kernels(config, make_components(config), messages.append)
+    assert messages == []
 
 
-def test_compiling_takes_no_time_of_the_run(tmp_path, monkeypatch):
+def test_compiling_does_not_count_as_time_of_the_run(tmp_path, monkeypatch):
     now = [1000.0]
 
     def compile_for_an_hour(*_):

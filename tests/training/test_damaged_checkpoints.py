@@ -1,4 +1,4 @@
-"""Checkpoints that cannot be used, and beginning again."""
+"""Checkpoints that cannot be used, and restarting."""
 
 import pytest
 
@@ -43,14 +43,14 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(path, monkeypa
     (name,) = damage(path, damage_of, count=1)
     capsys.readouterr()
     assert run_command_line(["resume", str(path)]) == 0
-    told = capsys.readouterr().err
-    assert f"CHECKPOINT {name} is damaged (" in told
-    assert "; resuming from step-000000000096" in told
-    assert "Traceback" not in told
+    output = capsys.readouterr().err
+    assert f"CHECKPOINT {name} is damaged (" in output
+    assert "; resuming from step-000000000096" in output
+    assert "Traceback" not in output
     assert results(path) == unbroken(COMPILED)
 
 
-def test_a_run_without_a_usable_checkpoint_says_what_to_do_and_begins_again_when_told(
+def test_a_run_without_a_usable_checkpoint_names_the_remedy_and_restarts_on_request(
     path, monkeypatch, capsys, unbroken
 ):
     with stopping_at(monkeypatch, 100):
@@ -60,10 +60,10 @@ def test_a_run_without_a_usable_checkpoint_says_what_to_do_and_begins_again_when
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     for _ in range(2):
         assert train_by_command(COMPILED, path) == 2
-        told = capsys.readouterr().err
-        assert all(f"{name} is damaged" in told for name in names)
-        assert "--restart starts the run again" in told
-        assert len(told.splitlines()) == 1
+        output = capsys.readouterr().err
+        assert all(f"{name} is damaged" in output for name in names)
+        assert "--restart starts the run again" in output
+        assert len(output.splitlines()) == 1
         assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
     with pytest.raises(DamagedFileError):
         train(COMPILED, path)
@@ -76,12 +76,12 @@ def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monke
         train(COMPILED, path)
     RunDirectory(path).metrics.write_text("")
     assert run_command_line(["resume", str(path), "--quiet"]) == 2
-    told = capsys.readouterr().err
-    assert "metrics.jsonl is shorter than its checkpoint says; --restart starts the run again" in told
+    output = capsys.readouterr().err
+    assert "metrics.jsonl is shorter than its checkpoint says; --restart starts the run again" in output
 
 
 @pytest.mark.parametrize("content", ["", '{"status": "fini', "[]"])
-def test_a_damaged_summary_is_no_dead_end(path, capsys, content):
+def test_a_run_with_a_damaged_summary_can_be_restarted(path, capsys, content):
     train(COMPILED, path)
     found = results(path)
     RunDirectory(path).summary.write_text(content)
@@ -89,14 +89,14 @@ def test_a_damaged_summary_is_no_dead_end(path, capsys, content):
                     lambda *more: run_command_line(["resume", str(path), "--quiet", *more])):  # fmt: skip
         RunDirectory(path).summary.write_text(content)
         assert attempt() == 2
-        told = capsys.readouterr().err
-        assert "summary.json" in told
-        assert "--restart starts the run again" in told
+        output = capsys.readouterr().err
+        assert "summary.json" in output
+        assert "--restart starts the run again" in output
         assert attempt("--restart") == 0
         assert results(path) == found
 
 
-def test_beginning_again_does_not_take_the_folder_of_another_run(path, capsys):
+def test_a_restart_does_not_take_the_directory_of_another_run(path, capsys):
     train(COMPILED, path)
     found = results(path)
     assert train_by_command({"seed": 4}, path, "--restart") == 2
@@ -104,7 +104,7 @@ def test_beginning_again_does_not_take_the_folder_of_another_run(path, capsys):
     assert results(path) == found
 
 
-def test_a_finished_run_is_begun_again_when_told_and_comes_out_the_same(path, capsys):
+def test_a_finished_run_is_restarted_on_request_and_has_the_same_results(path, capsys):
     settings = {"snapshot_every": 100}
     train(settings, path)
     found = results(path)
@@ -118,7 +118,7 @@ def test_a_finished_run_is_begun_again_when_told_and_comes_out_the_same(path, ca
     assert results(path) == found
 
 
-def test_a_checkpoint_of_another_format_names_the_version_to_go_on_with(path, monkeypatch, capsys):
+def test_a_checkpoint_of_another_format_names_the_version_to_resume_with(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100), monkeypatch.context() as patch:
         patch.setattr("bootdqn.runs.checkpoint.FORMAT_VERSION", 1)
         assert train_by_command(COMPILED, path) == 143

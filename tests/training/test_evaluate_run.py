@@ -24,12 +24,12 @@ def test_the_seed_that_is_asked_for_seeds_the_environment(tmp_path, monkeypatch)
     assert first == again != other
 
 
-def test_what_was_found_is_written_as_it_is_told(tmp_path, capsys):
+def test_the_evaluation_is_written_as_it_is_returned(tmp_path, capsys):
     run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
     found = evaluate_saved_run(tmp_path / "run", episodes=2, max_steps=9, rule="mean", seed=7)
     line = ["evaluate", str(tmp_path / "run"), "--episodes", "2", "--max-steps", "9", "--vote", "mean", "--seed", "7"]
     assert run_command_line([*line, "--json", str(tmp_path / "found.json")]) == 0
-    told = {"step": 6, "vote": "mean", "seed": 7} | found.evaluation.record()
-    assert json.loads((tmp_path / "found.json").read_text()) == told
+    expected = {"step": 6, "vote": "mean", "seed": 7} | found.evaluation.record()
+    assert json.loads((tmp_path / "found.json").read_text()) == expected
     assert run_command_line([*line, "--json", str(tmp_path / "nowhere/found.json")]) == 2
     assert "there is no directory" in capsys.readouterr().err

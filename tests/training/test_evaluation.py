@@ -185,7 +185,7 @@ def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tm
     assert abs(updates[8] - updates[1]) <= 2
 
 
-def test_a_run_is_evaluated_from_its_folder(tmp_path):
+def test_a_run_is_evaluated_from_its_directory(tmp_path):
     solved = {"environment": "deep-sea", "size": 4, "max_episodes": 400, "seed": 1}
     run(from_flat(solved), tmp_path / "run")
     found, step, rule = evaluate_saved_run(
@@ -197,7 +197,7 @@ def test_a_run_is_evaluated_from_its_folder(tmp_path):
     assert (tmp_path / "play.gif").stat().st_size > 500
 
 
-def test_what_is_not_asked_for_is_as_in_the_runs_own_evaluations(tmp_path):
+def test_settings_that_are_not_given_are_those_of_the_runs_own_evaluations(tmp_path):
     run(config(eval_episodes=3, eval_max_steps=7, vote="borda", total_steps=60), tmp_path / "run")
     seen = []
 
@@ -217,16 +217,16 @@ def test_what_is_not_asked_for_is_as_in_the_runs_own_evaluations(tmp_path):
     assert seen == [(3, 7, "borda"), (1, 5, "gap"), (3, 7, "borda")]
 
 
-def test_an_evaluation_says_how_far_it_is(tmp_path):
+def test_an_evaluation_reports_its_progress(tmp_path):
     run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
-    said = []
-    evaluate_saved_run(tmp_path / "run", episodes=2, max_steps=100, rule=None, seed=0, show=said.append)
-    assert said[:2] == ["episode 1 of at most 2, 0 steps", "episode 1 of at most 2, 1 step"]
-    assert said[-1] == "episode 2 of at most 2, 6 steps"
+    messages = []
+    evaluate_saved_run(tmp_path / "run", episodes=2, max_steps=100, rule=None, seed=0, show=messages.append)
+    assert messages[:2] == ["episode 1 of at most 2, 0 steps", "episode 1 of at most 2, 1 step"]
+    assert messages[-1] == "episode 2 of at most 2, 6 steps"
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_what_is_going_on_is_shown_as_it_is_written(monkeypatch, capsys, terminal):
+def test_progress_is_shown_as_text_without_markup(monkeypatch, capsys, terminal):
     monkeypatch.setattr("bootdqn.training.display.PLAIN_LINE_EVERY_SECONDS", 0.0)
     monkeypatch.setattr("bootdqn.training.display.can_redraw", lambda _: terminal)
     if terminal:
@@ -272,30 +272,30 @@ def test_what_the_display_raises_is_not_blamed_on_the_environment(trained):
         evaluate_saved_run(trained, episodes=1, max_steps=10, rule=None, seed=0, show=show)
 
 
-def test_a_video_that_needs_another_package_says_how_to_install_it(tmp_path, monkeypatch):
-    def not_drawn(_):
+def test_a_video_that_needs_another_package_is_an_error_that_names_how_to_install_it(tmp_path, monkeypatch):
+    def fail_to_render(_):
         raise gymnasium.error.DependencyNotInstalled("pygame is not installed, run `pip install pygame`")
 
     run(config(total_steps=10), tmp_path / "run")
-    monkeypatch.setattr("gymnasium.envs.toy_text.frozen_lake.FrozenLakeEnv.render", not_drawn)
+    monkeypatch.setattr("gymnasium.envs.toy_text.frozen_lake.FrozenLakeEnv.render", fail_to_render)
     with pytest.raises(UsageError, match=r"--video: pygame is not installed.* -e '\.\[video\]'"):
         evaluate_saved_run(tmp_path / "run", episodes=1, max_steps=5, rule=None, seed=0, video=tmp_path / "play.gif")
 
 
-def test_the_extra_for_videos_has_what_gymnasium_draws_with_in_a_version_that_is_pinned():
+def test_the_video_extra_has_the_rendering_packages_of_gymnasium_in_pinned_versions():
     with (ROOT / "pyproject.toml").open("rb") as file:
         video = tomllib.load(file)["project"]["optional-dependencies"]["video"]
     assert any(one.startswith("gymnasium[classic-control,toy-text]") for one in video)
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
     if metadata.version("gymnasium") != pinned["gymnasium"]:
-        return  # another version may draw with another package
+        return  # another version may render with another package
     needed = [one for one in metadata.requires("gymnasium") if re.search("classic-control|toy-text", one)]
-    drawn_with = {re.match(r"[\w-]+", one)[0] for one in needed} - {"gymnasium"}
-    assert drawn_with
-    assert drawn_with <= pinned.keys()
+    rendering_packages = {re.match(r"[\w-]+", one)[0] for one in needed} - {"gymnasium"}
+    assert rendering_packages
+    assert rendering_packages <= pinned.keys()
 
 
-def test_a_folder_without_weights_says_when_there_will_be_some(tmp_path):
+def test_a_run_directory_without_weights_is_an_error_that_names_when_they_are_saved(tmp_path):
     run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
     weights = RunDirectory(tmp_path / "run").weights
     options = {"episodes": 1, "max_steps": 10, "rule": "plurality", "seed": 0, "video": None}

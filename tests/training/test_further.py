@@ -1,4 +1,4 @@
-"""Taking a run further: with a larger budget it becomes what it would have been with that budget from the start."""
+"""Extending a run: with a larger budget it equals a run that had that budget from the start."""
 
 import json
 
@@ -45,7 +45,7 @@ def held(path):
 @pytest.mark.parametrize(
     "settings", [COMPILED, AUTOGRAD, COMPILED | EVALUATED], ids=["compiled", "autograd", "evaluated"]
 )
-def test_a_finished_run_taken_further_is_the_longer_run(path, capsys, unbroken, settings):
+def test_a_finished_run_that_is_extended_equals_the_longer_run(path, capsys, unbroken, settings):
     assert train_by_command(settings | LESS, path, "--keep-checkpoint") == 0
     assert_good_checkpoint(path, LESS["total_steps"])
     assert run_command_line(["resume", str(path), "--budget", str(STEPS)]) == 0
@@ -67,7 +67,7 @@ def test_on_deep_sea_episodes_beyond_the_smaller_cap_count_with_the_larger(tmp_p
     assert further | {"seconds": 0} == whole | {"seconds": 0}
 
 
-def test_a_run_may_be_taken_further_again_and_again(tmp_path):
+def test_a_run_may_be_extended_repeatedly(tmp_path):
     for cap in (10, 11, 40):
         run(config(max_episodes=cap), tmp_path / "run", saving=KEPT)
     run(config(max_episodes=40), tmp_path / "whole")
@@ -75,20 +75,20 @@ def test_a_run_may_be_taken_further_again_and_again(tmp_path):
     assert run(config(max_episodes=40), tmp_path / "run").already_finished
 
 
-def test_a_stopped_run_goes_on_with_a_larger_budget(path, monkeypatch, unbroken):
+def test_a_stopped_run_resumes_with_a_larger_budget(path, monkeypatch, unbroken):
     with stopping_at(monkeypatch, 60):
         assert train_by_command(COMPILED | LESS, path) == 143
     assert train_by_command(COMPILED, path) == 0
     assert results(path) == unbroken(COMPILED)
 
 
-def test_from_python_a_kept_checkpoint_takes_a_run_further(tmp_path):
+def test_a_run_with_a_kept_checkpoint_is_extended_from_python(tmp_path):
     settings = SEA | {"learning_starts": 20}
     api.train(settings | {"max_episodes": 10}, tmp_path / "run", keep_checkpoint=True)
     assert api.train(settings | {"max_episodes": 30}, tmp_path / "run")["episodes"] == 30
 
 
-def test_a_finished_run_without_a_checkpoint_is_left_alone_and_the_way_out_is_named(tmp_path):
+def test_a_finished_run_without_a_checkpoint_is_unchanged_and_the_remedy_is_named(tmp_path):
     run(config(max_episodes=10), tmp_path / "run")
     before = held(tmp_path)
     with pytest.raises(
@@ -109,7 +109,7 @@ def test_another_setting_beside_the_budget_is_another_run(tmp_path):
     assert held(tmp_path) == before
 
 
-def test_a_smaller_budget_than_was_used_is_refused(tmp_path, capsys):
+def test_a_smaller_budget_than_was_used_is_an_error(tmp_path, capsys):
     run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
     before = held(tmp_path)
     assert run_command_line(["resume", str(tmp_path / "run"), "--budget", "4"]) == 2
@@ -148,7 +148,7 @@ def test_a_solved_run_may_have_a_smaller_cap_that_it_did_not_reach(tmp_path):
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
-def test_killed_between_the_old_end_and_the_new_beginning_it_can_be_taken_further_all_the_same(tmp_path, monkeypatch):
+def test_a_run_killed_while_it_is_being_extended_can_still_be_extended(tmp_path, monkeypatch):
     run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
 
     def killed(*_):
@@ -163,21 +163,21 @@ def test_killed_between_the_old_end_and_the_new_beginning_it_can_be_taken_furthe
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
-def test_a_longer_run_without_a_folders_name_has_a_folder_of_its_own(tmp_path):
+def test_a_longer_run_without_a_given_directory_has_its_own_run_directory(tmp_path):
     first = default_run_dir(config(max_episodes=10), tmp_path)
     run(config(max_episodes=10), first, saving=KEPT)
     assert default_run_dir(config(max_episodes=30), tmp_path) != first
 
 
-def test_a_run_that_cannot_be_put_back_where_it_was_stays_finished(tmp_path, monkeypatch):
+def test_a_run_whose_state_cannot_be_restored_stays_finished(tmp_path, monkeypatch):
     run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
     before = held(tmp_path)
 
-    def refuse(*_):
+    def fail(*_):
         raise MemoryError("none left")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bootdqn.training.trainer.set_state", refuse)
+        patch.setattr("bootdqn.training.trainer.set_state", fail)
         with pytest.raises(MemoryError):
             run(config(max_episodes=30), tmp_path / "run")
     assert held(tmp_path) == before
@@ -211,7 +211,7 @@ def test_a_run_whose_last_checkpoint_could_not_be_written_is_not_finished(tmp_pa
     assert_good_checkpoint(tmp_path / "run", 40)
 
 
-def test_a_run_that_was_solved_has_the_larger_cap_without_more_ado(tmp_path):
+def test_a_solved_run_gets_a_larger_cap_without_training(tmp_path):
     solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
     run(config(max_episodes=1000, **solving), tmp_path / "run")
     before = RunDirectory(tmp_path / "run").read_summary()
@@ -260,7 +260,7 @@ def test_the_checkpoint_of_a_finished_run_is_removed_when_that_is_asked_for(path
     assert not Provenance.read(RunDirectory(path)).keeps_checkpoint
 
 
-def test_a_sweep_takes_its_runs_further_and_says_of_which_it_cannot(tmp_path):
+def test_a_sweep_extends_its_runs_and_reports_those_it_cannot(tmp_path):
     short, long = (deep_sea_race(["greedy"], [3], 2, cap).runs() for cap in (4, 9))
     run(short[0].config, tmp_path / short[0].name, saving=KEPT)
     run(short[1].config, tmp_path / short[1].name)

@@ -55,7 +55,7 @@ def test_records_of_a_run_stopped_and_killed_several_times_are_those_of_one_neve
         assert [record[key] for record in timing] == sorted(record[key] for record in timing)
 
 
-def test_timing_tells_what_checkpoints_cost(path):
+def test_timing_records_the_cost_of_checkpoints(path):
     train(COMPILED, path)
     timing = [json.loads(line) for line in RunDirectory(path).timing.read_text().splitlines()]
     saved = [record for record in timing if "checkpoint_seconds" in record]
@@ -83,7 +83,7 @@ def test_the_checkpoint_of_a_stopped_run_is_timed_and_stays_so(path, monkeypatch
     assert saved_steps(path) == [0, 48, 70, 96, 144, 192]
 
 
-def test_timing_beyond_the_checkpoint_of_a_killed_run_is_forgotten(path, monkeypatch):
+def test_timing_beyond_the_checkpoint_of_a_killed_run_is_dropped(path, monkeypatch):
     def kill(components):
         if components.loop.step == 80:
             raise KeyboardInterrupt

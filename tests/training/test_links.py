@@ -50,8 +50,8 @@ def contents(path):
     return {file: file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
-def refused(capsys, path, *words):
-    """Resume the run in `path`, which must be refused in a line; return the line."""
+def resume_error(capsys, path, *words):
+    """Resume the run in `path`, which must be an error of one line; return the line."""
     assert run_command_line(["resume", str(path), "--quiet", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     return line
@@ -59,11 +59,11 @@ def refused(capsys, path, *words):
 
 @pytest.mark.parametrize("name", ["metrics", "timing", "checkpoints", "snapshots", "weights", "summary", "provenance"])
 @pytest.mark.parametrize("words", [(), ("--restart",)], ids=["resumed", "restarted"])
-def test_what_a_link_leads_to_is_left_as_it_is(copy, elsewhere, capsys, name, words):
+def test_the_target_of_a_link_is_unchanged(copy, elsewhere, capsys, name, words):
     move_out(getattr(copy, name), elsewhere)
     before = contents(elsewhere)
     link = getattr(copy, name)
-    assert refused(capsys, copy.path, *words).startswith(f"bootdqn: {link} is a symbolic link, not a ")
+    assert resume_error(capsys, copy.path, *words).startswith(f"bootdqn: {link} is a symbolic link, not a ")
     assert contents(elsewhere) == before
 
 
@@ -71,7 +71,7 @@ def test_segments_behind_a_link_are_not_tidied_up(copy, elsewhere, capsys):
     moved = move_out(copy.checkpoints / "segments", elsewhere)
     (moved / "thesis.txt").write_text("four years of work")
     before = contents(elsewhere)
-    assert "segments is a symbolic link, not a directory" in refused(capsys, copy.path)
+    assert "segments is a symbolic link, not a directory" in resume_error(capsys, copy.path)
     assert contents(elsewhere) == before
 
 
@@ -90,11 +90,11 @@ def test_a_file_with_another_name_elsewhere_is_not_written(copy, elsewhere, caps
     file = getattr(copy, name)
     os.link(file, elsewhere / "backup")
     before = contents(elsewhere)
-    assert f"{file} has 2 names (hard links)" in refused(capsys, copy.path)
+    assert f"{file} has 2 names (hard links)" in resume_error(capsys, copy.path)
     assert contents(elsewhere) == before
 
 
-def test_only_what_the_run_made_is_ever_removed(copy):
+def test_only_files_of_the_run_are_ever_removed(copy):
     notes = [
         copy.checkpoints / "notes.txt",
         copy.checkpoints / "segments/notes.txt",
@@ -119,7 +119,7 @@ def test_the_run_directory_itself_may_be_a_link(copy, tmp_path, unbroken):
 
 
 @pytest.mark.parametrize("name", ["config", "lock", "metrics", "summary", "checkpoints"])
-def test_a_link_that_leads_nowhere_does_not_pass_for_nothing(path, elsewhere, capsys, name):
+def test_a_dangling_link_is_not_treated_as_a_missing_file(path, elsewhere, capsys, name):
     path.mkdir()
     getattr(RunDirectory(path), name).symlink_to(elsewhere / "not-there")
     assert train_by_command(COMPILED, path) == 2

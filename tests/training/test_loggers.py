@@ -1,4 +1,4 @@
-"""Records elsewhere: what TensorBoard is told, and a clear word where a package is missing."""
+"""Loggers: the metrics that TensorBoard gets, and a clear error where a package is missing."""
 
 import sys
 from importlib.machinery import ModuleSpec
@@ -22,7 +22,7 @@ from reference.faults import COMPILED, steps_watched, train
 SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "stop_when_solved": False, "log_every": 20}
 
 
-def test_scalars_leave_out_when_and_keep_what():
+def test_scalars_leave_out_steps_and_times_and_keep_metrics():
     record = {"kind": "evaluation", "step": 3, "frames": 12, "mean_return": 1.5, "returns": [1, 2], "cut": False}
     assert dict(scalars(record)) == {"evaluation/mean_return": 1.5, "evaluation/cut": 0.0}
 
@@ -35,9 +35,9 @@ def test_tensorboard_holds_the_numbers_of_the_metrics(tmp_path):
     events = EventAccumulator(str(tmp_path / "run/tensorboard"))
     events.Reload()
     episodes = list(RunDirectory(tmp_path / "run").read_metrics("episode"))
-    told = events.Scalars("episode/return")
-    assert [event.step for event in told] == [record["step"] for record in episodes]
-    assert [event.value for event in told] == pytest.approx([record["return"] for record in episodes])
+    logged = events.Scalars("episode/return")
+    assert [event.step for event in logged] == [record["step"] for record in episodes]
+    assert [event.value for event in logged] == pytest.approx([record["return"] for record in episodes])
     assert "update/loss" in events.Tags()["scalars"]
 
 
@@ -55,14 +55,14 @@ def test_tensorboard_shows_every_step_of_a_killed_run_once(tmp_path, monkeypatch
     train(COMPILED, path, tensorboard=True)
     events = EventAccumulator(str(path / "tensorboard"))
     events.Reload()
-    told = [(event.step, event.value) for event in events.Scalars("update/loss")]
+    logged = [(event.step, event.value) for event in events.Scalars("update/loss")]
     written = [(record["step"], record["loss"]) for record in RunDirectory(path).read_metrics("update")]
-    assert [step for step, _ in told] == [step for step, _ in written]
-    assert [loss for _, loss in told] == pytest.approx([loss for _, loss in written])
+    assert [step for step, _ in logged] == [step for step, _ in written]
+    assert [loss for _, loss in logged] == pytest.approx([loss for _, loss in written])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_run_begun_again_shows_nothing_of_its_first_attempt(tmp_path):
+def test_a_restarted_run_logs_nothing_of_its_first_attempt(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     path = tmp_path / "run"
@@ -80,19 +80,19 @@ def test_a_run_begun_again_shows_nothing_of_its_first_attempt(tmp_path):
 
 
 def test_a_logger_that_cannot_be_opened_is_named_in_a_line_and_harms_nothing(tmp_path, monkeypatch):
-    def refuse(*_arguments, **_options):
+    def fail(*_arguments, **_options):
         raise ConnectionError("no key")
 
     wandb = ModuleType("wandb")
-    wandb.__spec__, wandb.init = ModuleSpec("wandb", None), refuse
+    wandb.__spec__, wandb.init = ModuleSpec("wandb", None), fail
     monkeypatch.setitem(sys.modules, "wandb", wandb)
-    told = pytest.raises(
+    expected_error = pytest.raises(
         UsageError, match=r"--wandb could not be opened \(ConnectionError: no key\); fix that, or leave"
     )
-    with told:
+    with expected_error:
         run(from_flat(SMALL), tmp_path / "run", wandb=True)
     finished = run(from_flat(SMALL), tmp_path / "run").summary
-    with told:
+    with expected_error:
         run(from_flat(SMALL), tmp_path / "run", restart=True, wandb=True)
     assert RunDirectory(tmp_path / "run").read_summary() == finished, "nothing is removed before all is ready"
 
@@ -119,12 +119,12 @@ def test_a_logger_that_fails_is_named_once_and_training_continues(tmp_path, monk
     failing, good = FailingSink(good_calls), FailingSink(10**9)
     monkeypatch.setattr("bootdqn.training.run._open_loggers", lambda *_args, **_options: [failing, good])
     warnings = []
-    assert run(from_flat(SMALL), tmp_path / "told", RunCallbacks(warn=warnings.append)).exit_code == 0
+    assert run(from_flat(SMALL), tmp_path / "logged", RunCallbacks(warn=warnings.append)).exit_code == 0
     monkeypatch.undo()
     run(from_flat(SMALL), tmp_path / "alone")
-    assert (tmp_path / "told/metrics.jsonl").read_bytes() == (tmp_path / "alone/metrics.jsonl").read_bytes()
+    assert (tmp_path / "logged/metrics.jsonl").read_bytes() == (tmp_path / "alone/metrics.jsonl").read_bytes()
     assert failing.calls == good_calls + 1
-    assert good.calls == 1 + len(list(RunDirectory(tmp_path / "told").read_metrics()))
+    assert good.calls == 1 + len(list(RunDirectory(tmp_path / "logged").read_metrics()))
     (warning,) = warnings
     assert warning.startswith("The logger failed (OSError: [Errno 27] File too large)")
     assert warning.endswith("training continues")
@@ -135,7 +135,7 @@ def test_a_logger_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
     failing = FailingSink(len(list(RunDirectory(tmp_path / "alone").read_metrics())))
     monkeypatch.setattr("bootdqn.training.run._open_loggers", lambda *_args, **_options: [failing])
     warnings = []
-    outcome = run(from_flat(SMALL), tmp_path / "told", RunCallbacks(warn=warnings.append))
+    outcome = run(from_flat(SMALL), tmp_path / "logged", RunCallbacks(warn=warnings.append))
     assert outcome.summary["status"] == "finished"
     assert len(warnings) == 1
 
@@ -147,7 +147,7 @@ def test_a_missing_package_is_named_before_anything_is_written(tmp_path, monkeyp
     assert not (tmp_path / "run").exists()
 
 
-def test_weights_and_biases_is_told_the_configuration_and_every_record(tmp_path, monkeypatch):
+def test_weights_and_biases_gets_the_configuration_and_every_record(tmp_path, monkeypatch):
     class Run:
         def __init__(self):
             self.logged, self.finished = [], False

@@ -1,4 +1,4 @@
-"""The loop does what Algorithm 1 says, in its order and at its times."""
+"""The loop follows Algorithm 1, in its order and at its times."""
 
 import itertools
 import math
@@ -144,7 +144,7 @@ def test_a_mask_probability_of_one_lets_every_head_learn_from_everything():
     assert all(arguments[4].all() for name, arguments, _ in log if name == "add")
 
 
-def test_the_bonus_is_learned_from_and_told_apart_from_the_return():
+def test_the_bonus_is_learned_from_and_logged_apart_from_the_return():
     settings = config(info_bonus=300.0, info_temperature=0.01)
     components, log = spied(settings)
     components.actor = Spy(components.actor, log, "bonuses")
@@ -177,7 +177,7 @@ def test_rewards_are_clipped_for_learning_only(monkeypatch, clip_rewards, learne
     assert len(episodes) > 2
 
 
-def test_the_replay_is_made_as_the_settings_say():
+def test_the_replay_is_made_from_the_settings():
     settings = config(discount=0.5, n_step=3, replay="prioritized", alpha=1.0)
     replay = make_components(settings).replay
     replay.start_episode(0, 0)
@@ -194,15 +194,15 @@ def test_the_replay_is_made_as_the_settings_say():
     }
 
 
-def test_after_an_update_the_replay_hears_how_wrong_the_heads_were():
+def test_after_an_update_the_priorities_are_updated_with_the_errors():
     settings = config(learning_starts=1, replay="prioritized", beta=0.5, beta_steps=20)
     components, log = spied(settings)
     components.replay = Spy(components.replay, log, "update_priorities")
     results = [update for result in rounds(settings, components, 10) for update in result.updates]
-    told = [arguments for name, arguments, _ in log if name == "update_priorities"]
+    priority_updates = [arguments for name, arguments, _ in log if name == "update_priorities"]
     betas = [arguments[2] for name, arguments, _ in log if name == "sample"]
-    assert len(told) == len(results) == 10
-    for (slot, error), result in zip(told, results, strict=True):
+    assert len(priority_updates) == len(results) == 10
+    for (slot, error), result in zip(priority_updates, results, strict=True):
         assert len(slot) == settings.learner.batch_size
         np.testing.assert_array_equal(error, result.td_error)
     assert betas == pytest.approx([0.5 + 0.5 * step / 20 for step in range(1, 11)])
@@ -237,14 +237,14 @@ def test_another_seed_gives_other_numbers():
     assert trace(config(seed=1, mapping_seed=0), 60) != trace(config(seed=2, mapping_seed=0), 60)
 
 
-def test_no_global_generator_has_a_say():
+def test_no_global_generator_is_used():
     import random
 
     import torch
 
     first = trace(config(), 60)
     random.seed(99)
-    np.random.seed(99)  # noqa: NPY002 - the point is that nothing draws from it
+    np.random.seed(99)  # noqa: NPY002 - the point is that nothing samples from it
     torch.manual_seed(99)
     assert trace(config(), 60) == first
 

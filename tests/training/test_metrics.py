@@ -1,4 +1,4 @@
-"""What the records say is what happened in the loop."""
+"""The logged metrics agree with the loop."""
 
 import itertools
 import json
@@ -49,24 +49,24 @@ def test_records_are_dense_at_first_and_regular_from_the_first_interval_on():
 
 @pytest.mark.parametrize("strategy", ["greedy", "ucb", "evoi:reduce=sum"])
 @pytest.mark.parametrize("num_envs", [1, 3])
-def test_an_update_record_says_how_the_agent_acted_since_the_last(tmp_path, strategy, num_envs):
+def test_an_update_record_describes_how_the_agent_acted_since_the_last_one(tmp_path, strategy, num_envs):
     directory, rounds = recorded_and_done(tmp_path / "run", strategy=strategy, num_envs=num_envs)
     steps = [(result.step, *step) for result in rounds for step in zip(*result.acting, strict=True)]
-    begin, overruled = 0, []
+    window_start, overruled = 0, []
     acted = [record for record in directory.read_metrics("update") if record["overruled"] is not None]
     for record in acted:
-        since = [(q.tolist(), head, action) for at, q, head, action in steps if begin < at <= record["step"]]
+        since = [(q.tolist(), head, action) for at, q, head, action in steps if window_start < at <= record["step"]]
         own = [reference.argmax(q[head]) for q, head, _ in since]
         overruled.append(mean(int(action != favourite) for (_, _, action), favourite in zip(since, own, strict=True)))
         worth = [float(reference.evoi(q, "mean")[action]) for q, _, action in since]
         assert record["evoi"] == pytest.approx(mean(worth), rel=1e-5)
         assert record["disagreement"] == pytest.approx(mean(reference.disagreement(q) for q, _, _ in since), rel=1e-5)
-        begin = record["step"]
+        window_start = record["step"]
     assert [record["overruled"] for record in acted] == pytest.approx(overruled)
     assert (max(overruled) > 0) == (strategy != "greedy")
 
 
-def test_the_head_that_acted_is_recorded_and_not_the_one_drawn_for_the_next_episode(tmp_path):
+def test_the_head_that_acted_is_recorded_and_not_the_one_sampled_for_the_next_episode(tmp_path):
     _, rounds = recorded_and_done(tmp_path / "run")
     for result in rounds:
         for episode in result.finished:
@@ -98,7 +98,7 @@ def test_a_window_begins_where_the_last_one_ended():
     assert averages.take()["overruled"] == 1
 
 
-def test_what_is_too_large_to_tell_is_null_and_no_mistake(recwarn):
+def test_a_value_that_overflows_is_null_and_no_error(recwarn):
     averages = ActingAverages()
     q = np.array([[[2.0**127, 0.0], [-(2.0**127), 0.0]]], np.float32)
     averages.add(Acting(q, np.zeros(1, int), np.zeros(1, int)))
@@ -108,13 +108,15 @@ def test_what_is_too_large_to_tell_is_null_and_no_mistake(recwarn):
 
 
 @pytest.mark.parametrize(("num_envs", "log_every"), [(3, 1), (4, 2), (3, 2)])
-def test_of_several_records_of_one_round_the_first_tells_how_it_acted(tmp_path, num_envs, log_every):
+def test_of_several_records_of_one_round_the_first_describes_how_the_agent_acted(tmp_path, num_envs, log_every):
     directory, _ = recorded_and_done(tmp_path / "run", num_envs=num_envs, log_every=log_every)
-    told = {}
+    values_by_step = {}
     for record in directory.read_metrics("update"):
-        told.setdefault(record["step"], []).append([record[name] for name in ("overruled", "evoi", "disagreement")])
-    assert max(map(len, told.values())) > 1
-    for first, *others in told.values():
+        values_by_step.setdefault(record["step"], []).append(
+            [record[name] for name in ("overruled", "evoi", "disagreement")]
+        )
+    assert max(map(len, values_by_step.values())) > 1
+    for first, *others in values_by_step.values():
         assert None not in first
         assert all(other == [None] * 3 for other in others)
 

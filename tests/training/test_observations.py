@@ -31,7 +31,7 @@ def test_a_number_between_two_rows_has_none(number):
 
 
 @given(st.lists(st.one_of(st.integers(-300, 300), st.floats(-300, 300)), min_size=2, max_size=2))
-def test_an_integer_space_takes_what_it_holds_and_refuses_what_it_would_change(values):
+def test_an_integer_space_accepts_exact_values_and_rejects_others(values):
     held = all(value == int(value) and 0 <= value <= 255 for value in values)
     if held:
         taken = checked_observation(PIXELS, "the env", np.array(values))
@@ -42,7 +42,7 @@ def test_an_integer_space_takes_what_it_holds_and_refuses_what_it_would_change(v
 
 
 @given(st.lists(st.floats(width=64), min_size=2, max_size=2))
-def test_a_float_space_rounds_and_refuses_what_is_not_finite(values):
+def test_a_float_space_rounds_and_rejects_values_that_are_not_finite(values):
     with np.errstate(over="ignore"):
         rounded = np.array(values).astype(np.float32)
     if np.isfinite(rounded).all():
@@ -64,7 +64,7 @@ def test_a_double_that_the_networks_cannot_hold_is_the_environments_fault():
 
 
 @pytest.mark.parametrize("spec", [CELLS, PIXELS, FLOATS])
-def test_another_shape_is_refused(spec):
+def test_another_shape_is_an_error(spec):
     with pytest.raises(TrainingError, match=r"the env gave an observation of shape \(3,\)"):
         checked_observation(spec, "the env", np.zeros(3))
 

@@ -1,4 +1,4 @@
-"""An episode outside of training: what is shown is looked at when it is wanted, and what goes wrong has a name."""
+"""An episode outside of training: observations are checked when they are used, and errors name their origin."""
 
 import gymnasium
 import pytest
@@ -31,7 +31,7 @@ def test_an_episode_counts_its_steps_and_adds_up_its_rewards():
     assert (rollout.length, rollout.total_reward) == (3, 6.0)
 
 
-def test_what_nobody_looks_at_is_not_checked():
+def test_an_observation_that_is_not_used_is_not_checked():
     rollout = Rollout(Stairs(), "the stairs")
     for _ in range(3):
         rollout.step(0)
@@ -57,7 +57,7 @@ def play_a_step():
         ("step", (1, None, False, False, {}), "TypeError"),
     ],
 )
-def test_whatever_the_environment_gives_wrong_is_blamed_on_it(monkeypatch, method, gives, complaint):
+def test_invalid_values_of_an_episode_are_blamed_on_the_environment(monkeypatch, method, gives, complaint):
     monkeypatch.setattr(Stairs, method, lambda *_, **__: gives)
     with pytest.raises(TrainingError, match=f"^the stairs raised ({complaint}): "):
         play_a_step()

@@ -27,7 +27,7 @@ from reference.faults import (
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_a_stopped_run_is_resumed_by_its_folder_alone(path, monkeypatch, capsys, unbroken):
+def test_a_stopped_run_is_resumed_by_its_directory_alone(path, monkeypatch, capsys, unbroken):
     with stopping_at(monkeypatch, 100):
         assert train_by_command(AUTOGRAD, path) == 143
     assert "interrupted" in capsys.readouterr().out
@@ -49,15 +49,15 @@ def test_resuming_a_finished_run_changes_nothing(path, capsys):
     assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in path.iterdir()} == before
 
 
-def test_a_folder_that_is_no_run_cannot_be_resumed_and_is_left_alone(tmp_path, capsys):
+def test_a_directory_that_holds_no_run_cannot_be_resumed_and_is_unchanged(tmp_path, capsys):
     (tmp_path / "thesis.tex").write_text("years of work")
-    for directory, told in (
+    for directory, message in (
         ("", "is not a run directory"),
         ("thesis.tex", "is not a run directory"),
         ("nowhere", "does not exist"),
     ):
         assert run_command_line(["resume", str(tmp_path / directory)]) == 2
-        assert f"{tmp_path / directory} {told}" in capsys.readouterr().err
+        assert f"{tmp_path / directory} {message}" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -133,7 +133,7 @@ def test_a_run_taken_over_whose_environment_raises_writes_no_summary(path, monke
     assert take_over.files() == take_over.found
 
 
-def test_a_run_whose_episode_cannot_be_repeated_goes_on_and_says_that_it_is_not_exact(path, monkeypatch, capsys):
+def test_a_run_whose_episode_cannot_be_replayed_resumes_and_warns_that_it_is_not_exact(path, monkeypatch, capsys):
     with stopping_at(monkeypatch, 100):
         train(COMPILED, path)
     with disturbed(monkeypatch, step=lambda _, observation, reward, *rest: (observation, reward + 0.5, *rest)):

@@ -1,4 +1,4 @@
-"""One run directory: what is in it, whose it is, and what a stop leaves behind."""
+"""One run directory: its files, its owner, and its state after a stop."""
 
 import fcntl
 import json
@@ -55,7 +55,7 @@ def config(**settings):
     return from_flat(small | {"stop_when_solved": False, "log_every": 10} | settings)
 
 
-def test_a_finished_folder_holds_the_whole_story(tmp_path):
+def test_the_directory_of_a_finished_run_is_complete(tmp_path):
     shown = []
     outcome = run(config(), tmp_path / "run", RunCallbacks(shown.append))
     directory = RunDirectory(tmp_path / "run")
@@ -162,7 +162,7 @@ def test_the_recent_return_is_the_mean_of_the_last_hundred_episodes_stopped_in_b
     assert ("last evaluation" in rule.note) == bool(evaluations)
 
 
-def test_the_progress_of_deep_sea_tells_both_readings_apart():
+def test_the_progress_of_deep_sea_distinguishes_both_definitions_of_solved():
     rule = make_stopping_rule(DeepSeaConfig())
     notes = []
     for bad in [True] * 8 + [False] * 10:
@@ -200,7 +200,7 @@ def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "description"),
     [
         (
             {"solved_at": 53, "solved_at_strict": 57, "episodes": 57},
@@ -216,11 +216,11 @@ def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
         ({"episodes": 3, "max_evaluation": 1234.5}, "best evaluation 1,234"),
     ],
 )
-def test_what_a_run_found_is_said_with_what_is_there(found, told):
-    assert result_of_summary(found) == told
+def test_the_result_of_a_run_is_described_from_its_summary(found, description):
+    assert result_of_summary(found) == description
 
 
-def test_a_finished_folder_is_left_alone(tmp_path):
+def test_the_directory_of_a_finished_run_is_unchanged(tmp_path):
     run(config(), tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     outcome = run(config(), tmp_path / "run")
@@ -229,7 +229,7 @@ def test_a_finished_folder_is_left_alone(tmp_path):
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
-def test_a_folder_with_another_configuration_is_refused_and_untouched(tmp_path):
+def test_a_directory_with_another_configuration_is_a_usage_error_and_unchanged(tmp_path):
     run(config(), tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(UsageError, match=r"num_heads: 4 there, 5 here, .*seed: 0 there, 9 here"):
@@ -237,7 +237,7 @@ def test_a_folder_with_another_configuration_is_refused_and_untouched(tmp_path):
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
+def test_a_directory_that_holds_no_run_is_a_usage_error(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="is not a run directory"):
         run(config(), tmp_path)
@@ -245,11 +245,11 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
         run(config(), tmp_path / "thesis.tex")
 
 
-def test_an_empty_folder_is_taken(tmp_path):
+def test_an_empty_directory_is_accepted(tmp_path):
     assert run(config(), tmp_path).exit_code == 0
 
 
-def test_a_run_that_was_begun_and_has_no_checkpoint_is_begun_again_only_when_asked(tmp_path):
+def test_a_run_without_a_checkpoint_is_restarted_only_on_request(tmp_path):
     run(config(), tmp_path / "whole")
     run(config(), tmp_path / "begun")
     directory = RunDirectory(tmp_path / "begun")
@@ -262,14 +262,14 @@ def test_a_run_that_was_begun_and_has_no_checkpoint_is_begun_again_only_when_ask
     assert directory.read_summary()["state_sha256"] == RunDirectory(tmp_path / "whole").read_summary()["state_sha256"]
 
 
-def test_a_folder_that_another_process_trains_in_is_refused(tmp_path):
+def test_a_directory_that_another_process_trains_in_is_an_error(tmp_path):
     (tmp_path / "run").mkdir()
     with locked(tmp_path / "run" / "lock.json"), pytest.raises(UsageError, match="in use by process"):
         run(config(), tmp_path / "run")
     assert run(config(), tmp_path / "run").exit_code == 0
 
 
-def test_what_a_crash_left_half_written_does_not_take_the_folder(tmp_path):
+def test_half_written_files_of_a_crash_do_not_occupy_the_directory(tmp_path):
     (tmp_path / ".config.json.part").write_text("{")
     assert run(config(), tmp_path).exit_code == 0
 
@@ -294,7 +294,7 @@ def test_the_provenance_knows_what_was_changed_in_the_whole_package(tmp_path):
     assert provenance(1, "gymnasium")["source"].keys() == source.keys()
 
 
-def test_the_default_folder_is_readable_and_never_taken_from_another_run(tmp_path):
+def test_the_default_run_directory_is_readable_and_never_that_of_another_run(tmp_path):
     first = default_run_dir(config(strategy="evoi:reduce=sum", seed=3), tmp_path)
     assert first == tmp_path / "deep-sea-4-evoi-reduce-sum-seed3"
     run(config(strategy="evoi:reduce=sum", seed=3), first)
@@ -393,7 +393,7 @@ def assert_interrupted(path):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_leaves_a_readable_folder_and_the_usual_exit_code(tmp_path, started, number, code):
+def test_a_signal_leaves_a_readable_run_directory_and_the_usual_exit_code(tmp_path, started, number, code):
     path = tmp_path / "run"
     process = started(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: (path / "timing.jsonl").exists() or process.poll() is not None)

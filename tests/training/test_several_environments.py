@@ -1,4 +1,4 @@
-"""Environments trained in side by side share an agent, and nothing that is drawn."""
+"""Environments trained in side by side share an agent, and no random samples."""
 
 import itertools
 
@@ -9,15 +9,15 @@ from bootdqn.config.train import from_flat, resolve
 from bootdqn.training.loop import make_components, train
 
 
-def begun(num_envs):
+def started_components(num_envs):
     """Return the settings and the components of a run that acts and does not learn yet."""
     small = {"environment": "deep-sea", "size": 5, "num_heads": 20, "hidden_sizes": [8, 8], "engine": "autograd"}
     settings = resolve(from_flat(small | {"num_envs": num_envs, "learning_starts": 10_000}))
     return settings, make_components(settings)
 
 
-def test_the_masks_of_a_round_are_drawn_apart(monkeypatch):
-    settings, components = begun(num_envs=2)
+def test_the_masks_of_a_round_are_sampled_independently(monkeypatch):
+    settings, components = started_components(num_envs=2)
     masks, add = [], components.replay.add
     monkeypatch.setattr(
         components.replay, "add", lambda *given, **ended: masks.append(given[4]) or add(*given, **ended)
@@ -27,8 +27,8 @@ def test_the_masks_of_a_round_are_drawn_apart(monkeypatch):
     assert np.not_equal(first, second).mean() == pytest.approx(0.5, abs=0.1)
 
 
-def test_each_begins_with_a_seed_of_its_own(monkeypatch):
-    settings, components = begun(num_envs=3)
+def test_each_environment_starts_with_its_own_seed(monkeypatch):
+    settings, components = started_components(num_envs=3)
     seeds = []
     for environment in components.environments:
         reset = environment.reset

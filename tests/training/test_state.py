@@ -1,4 +1,4 @@
-"""Putting a run together again: what is wrong with the machine is not blamed on the checkpoint."""
+"""Restoring a run: problems of the machine are not blamed on the checkpoint."""
 
 import json
 import re
@@ -38,12 +38,12 @@ def killed(tmp_path, monkeypatch):
     ],
     ids=repr,
 )
-def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypatch, error):
-    def refuse(*_):
+def test_too_little_memory_to_resume_is_not_blamed_on_the_checkpoint(killed, monkeypatch, error):
+    def fail(*_):
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr("bootdqn.agent.compiled_learner.CompiledLearner.set_state", refuse)
+        patch.setattr("bootdqn.agent.compiled_learner.CompiledLearner.set_state", fail)
         with pytest.raises(type(error)):
             train(COMPILED, killed)
         error = ValueError("of another size")
@@ -65,7 +65,7 @@ def test_too_little_memory_to_go_on_is_not_a_foreign_checkpoint(killed, monkeypa
     ],
     ids=str,
 )
-def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exact(
+def test_a_run_resumed_with_other_instructions_warns_and_is_no_longer_exact(
     path, monkeypatch, began_with, settings, exact
 ):
     with stopping_at(monkeypatch, 100):
@@ -84,7 +84,7 @@ def test_a_run_that_goes_on_with_other_instructions_says_so_and_is_no_longer_exa
 
 
 @pytest.mark.parametrize("package", ["bootdqn", "torch", "numpy", "numba", "gymnasium", "reference"])
-def test_a_run_that_goes_on_with_another_version_of_a_package_says_so_and_is_no_longer_exact(killed, package):
+def test_a_run_resumed_with_another_version_of_a_package_warns_and_is_no_longer_exact(killed, package):
     file, warned = RunDirectory(killed).provenance, []
     began = read_json_object(file, PROVENANCE)
     now = began["packages"][package]
@@ -109,7 +109,7 @@ def test_packages_that_no_number_depends_on_may_change(killed):
 
 @pytest.fixture
 def on_a_gpu(monkeypatch):
-    """A machine with two GPUs, as far as it says so."""
+    """A machine that reports two GPUs."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda number: f"H{number}00")
@@ -118,14 +118,14 @@ def on_a_gpu(monkeypatch):
 
 
 @pytest.mark.usefixtures("on_a_gpu")
-def test_a_gpu_is_written_down_with_what_computes_on_it():
+def test_a_gpu_is_recorded_with_its_libraries():
     found = {"names": ["H000", "H100"], "cuda": "12.9", "cudnn": 90100}
     assert gpu() == provenance(1, "gymnasium")["machine"]["gpu"] == found
 
 
 @pytest.mark.usefixtures("on_a_gpu")
 @pytest.mark.parametrize("changed", [{"names": ["V100"]}, {"cuda": "11.8"}, {"cudnn": 8907}])
-def test_another_gpu_cuda_or_cudnn_is_told(tmp_path, changed):
+def test_another_gpu_cuda_or_cudnn_is_reported(tmp_path, changed):
     def changes(began):
         return Provenance(RunDirectory(tmp_path), {"machine": {"gpu": began}}).changes_of_gpu()
 
@@ -156,7 +156,7 @@ def test_a_library_that_another_package_has_loaded_does_not_count(monkeypatch):
 
 
 @pytest.mark.parametrize("machine", [None, {}, {"arithmetic": "AVX2"}, []])
-def test_a_run_that_began_nobody_knows_where_is_taken_for_exact(killed, machine):
+def test_a_run_without_a_recorded_start_is_considered_exact(killed, machine):
     file, warned = RunDirectory(killed).provenance, []
     file.write_text(json.dumps(read_json_object(file, PROVENANCE) | {"machine": machine}))
     assert train(COMPILED, killed, callbacks=RunCallbacks(warn=warned.append)).exit_code == 0
@@ -164,14 +164,14 @@ def test_a_run_that_began_nobody_knows_where_is_taken_for_exact(killed, machine)
     assert read_json_object(file, PROVENANCE)["exact"] is True
 
 
-def test_a_run_goes_on_without_the_file_about_its_beginning(killed):
+def test_a_run_resumes_without_its_provenance_file(killed):
     file = RunDirectory(killed).provenance
     file.unlink()
     assert train(COMPILED, killed).exit_code == 0
     assert list(read_json_object(file, PROVENANCE)) == ["id", "keep_checkpoint", "exact", "resumed"]
 
 
-def test_a_run_has_its_id_for_life_however_its_directory_is_renamed(killed):
+def test_a_run_keeps_its_id_when_its_directory_is_renamed(killed):
     identity = Provenance.read(RunDirectory(killed)).identity
     renamed = killed.rename(killed.with_name("renamed"))
     assert train(COMPILED, renamed).exit_code == 0
