@@ -21,9 +21,11 @@ SETTINGS = {
     "replay_capacity": 6000,
     "log_every": 50,
 }
-SAVING = {"checkpoint_every_minutes": 0.005}
+SAVING = {"checkpoint_every_steps": 100}
+"""Not by the clock: on a fast, quiet machine a run would end before it had a second checkpoint."""
 POLL_SECONDS = 0.0005
 LONGEST_PAUSE_SECONDS = 0.02
+LONGEST_PAUSE_BETWEEN_CHECKPOINTS_SECONDS = 0.45
 FEWEST_WHILE_WRITING = 0.3
 
 
@@ -60,7 +62,7 @@ def kill_after_a_new_checkpoint(process, path, rng, *, while_writing):
         if not process.is_alive():
             return None
         time.sleep(POLL_SECONDS)
-    pause = rng.uniform(0, LONGEST_PAUSE_SECONDS if while_writing else 1.5 * 60 * SAVING["checkpoint_every_minutes"])
+    pause = rng.uniform(0, LONGEST_PAUSE_SECONDS if while_writing else LONGEST_PAUSE_BETWEEN_CHECKPOINTS_SECONDS)
     while process.is_alive():
         if while_writing and not is_writing(path):
             time.sleep(POLL_SECONDS)
@@ -78,7 +80,7 @@ def kill_after_a_new_checkpoint(process, path, rng, *, while_writing):
 
 
 def test_a_run_killed_repeatedly_has_the_results_of_one_never_killed(tmp_path, sized):
-    settings, wanted = SETTINGS | {"max_episodes": sized(200, 2000)}, sized(3, 100)
+    settings, wanted = SETTINGS | {"max_episodes": sized(600, 2000)}, sized(3, 100)
     expected = train_unbroken(settings, tmp_path / "unbroken")
     rng = random.Random(7)
     kills, while_writing, runs = 0, 0, 0
