@@ -14,7 +14,7 @@ EXPLORER: Mapping[str, Mapping[str, Any]] = {
     "minatar": {"strategy": "gain"},
     "gym": _ENSEMBLE,
 }
-"""What explored furthest in our experiments, by the kind of the environment; ours.
+"""Settings that solved the largest grids in our experiments, by the kind of the environment; ours.
 
 DeepSea's settings are those around which reproduction/sweeps/deep-sea-search.toml searches. Elsewhere only what is
 about the ensemble is taken over, and on images, where nothing of it was tried, the strategy alone.
