@@ -80,7 +80,7 @@ def test_a_checkpoint_that_fails_at_any_operation_leaves_the_one_before_as_it_wa
             checkpoints.save(25, *state_after(25))
             assert whole(path)[0] == "step-000000000025"
     assert {"open", "write", "flush", "fsync", "mkdir", "rename", "replace"} == set(faults.operations)
-    print(f"{place} of {place} operations of a checkpoint failed and left the one before: {errno.errorcode[error]}")
+    print(f"{place} operations of a checkpoint, each failed once with {errno.errorcode[error]}")
 
 
 def test_a_checkpoint_before_which_nothing_can_be_removed_is_a_checkpoint_all_the_same(tmp_path, monkeypatch):
@@ -119,7 +119,7 @@ def test_a_run_whose_checkpoints_fail_at_every_operation_has_the_same_results(tm
     assert len(leg.warned) == len(reported["reached"])
     assert all(NO_CHECKPOINT.fullmatch(line) for line in leg.warned), leg.warned
     assert results(tmp_path / "run") == expected
-    print(f"{len(leg.warned)} of {len(leg.warned)} checkpoints failed, the last at operation {reported['reached'][-1]}")
+    print(f"{len(leg.warned)} checkpoints failed, the last at operation {reported['reached'][-1]}")
 
 
 @pytest.fixture(scope="module")
