@@ -14,6 +14,7 @@ from bootdqn.reports.atari_figures import diversity, heads, learning, profiles, 
 from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure
 from bootdqn.reports.suites import MINATAR, Suite
 from reproduction import studies
+from reproduction.swing_up import swing_up_figure
 
 
 class DocsFigure(NamedTuple):
@@ -153,4 +154,10 @@ MINATAR_HEADS = DocsFigure(
     on_minatar(heads),
     "Scores of EVOI on Asterix against steps, for each number of heads",
     f"MinAtar's Asterix, EVOI: evaluations by vote for each number of heads. {_MEAN_AND_INTERVAL}",
+)
+SWING_UP = DocsFigure(
+    swing_up_figure,
+    "Return of every episode of CartPole swing-up, and its average over a hundred",
+    "`cartpole_swingup/0`, BootDQN with a prior of 100: every episode of training, and the average of the last "
+    "hundred. Dashed: the return from which bsuite counts an episode as a swing-up.",
 )

@@ -20,6 +20,7 @@ from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
 from reproduction.minatar_learning_rate import learning_rates
 from reproduction.studies import ROOT, has_runs
+from reproduction.swing_up import swing_up_table
 
 VERDICT = "docs/reproduction.md"
 DEEP_SEA = "docs/reproduction/deep-sea.md"
@@ -27,6 +28,7 @@ CHOICES = "docs/reproduction/deep-sea-choices.md"
 ENSEMBLES = "docs/reproduction/ensembles.md"
 ATARI = "docs/reproduction/atari.md"
 MINATAR = "docs/minatar.md"
+BSUITE = "docs/bsuite.md"
 ANALOGUES = "docs/reproduction/minatar.md"
 SPEED, SPEED_ATARI = "docs/speed.md", "docs/speed-atari.md"
 WHAT_HELPS = "docs/what-helps.md"
@@ -74,6 +76,8 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (ANALOGUES, "minatar-heads count", tables.minatar_count),
     (ANALOGUES, "minatar-heads figure", figures.MINATAR_HEADS),
     (ANALOGUES, "minatar-heads runtime", tables.of_minatar(runtime_table)),
+    (BSUITE, "bsuite-swingup figure", figures.SWING_UP),
+    (BSUITE, "bsuite-swingup returns", swing_up_table),
     (SPEED, "speed deepsea", tables.speed_rows("deepsea")),
     (SPEED, "speed minatar", tables.speed_rows("minatar")),
     (SPEED_ATARI, "speed atari", tables.speed_rows("atari")),
