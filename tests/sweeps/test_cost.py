@@ -210,6 +210,18 @@ def test_evaluations_cost_their_steps_too(settings, steps):
     assert max_evaluation_steps(resolve(from_flat(settings))) == steps
 
 
+@pytest.mark.parametrize(
+    ("env_id", "limit"), [("CartPole-v1", 500), ("MiniGrid-DoorKey-5x5-v0", 250), ("bootdqn/DeepSea-v0", 20_000)]
+)
+def test_an_evaluation_takes_no_more_steps_than_the_episodes_of_its_environment(monkeypatch, env_id, limit):
+    monkeypatch.setattr("bootdqn.sweeps.cost._evaluation_speed", lambda *_: 10.0)
+    monkeypatch.setattr("bootdqn.sweeps.cost.MAX_PROBE_SECONDS", 0.1)
+    settings = {"environment": "gym", "env_id": env_id, "total_steps": 90, "eval_every_steps": 90}
+    config = resolve(from_flat(settings | {"eval_episodes": 1, "eval_max_steps": 20_000}))
+    (cost,) = costs([PlannedRun(PurePosixPath(), config)])
+    assert cost.evaluation_seconds == limit / 10.0
+
+
 def at_a_time(available, sizes, workers, cores=4):
     """Return how many runs of these sizes are made at a time, given so many MiB."""
     runs = [planned(f"seed-{seed}", seed=seed) for seed in range(len(sizes))]

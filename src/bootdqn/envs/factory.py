@@ -118,6 +118,14 @@ def package_of(environment: Environment) -> str:
     return type(getattr(environment, "unwrapped", environment)).__module__.partition(".")[0]
 
 
+def episode_limit(environment: Environment) -> int | None:
+    """Return the most steps of an episode, by its registration or MiniGrid's own limit; None if unknown."""
+    limit = getattr(getattr(environment, "spec", None), "max_episode_steps", None)
+    if limit is None and package_of(environment) == "minigrid":
+        limit = getattr(environment, "unwrapped", environment).max_steps
+    return None if limit is None else int(limit)
+
+
 def spec_of(environment: Environment) -> EnvSpec:
     """Return the spec of `environment`.
 

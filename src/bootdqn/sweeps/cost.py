@@ -16,7 +16,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.text import format_bytes, format_count
 from bootdqn.config.envs import EnvConfig
 from bootdqn.config.train import TrainConfig
-from bootdqn.envs.factory import evaluation_config, make_environment
+from bootdqn.envs.factory import episode_limit, evaluation_config, make_environment
 from bootdqn.runs.resources import ResourceEstimate, available_cores, available_memory, check_environments_fit
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.sweeps.executor import split_done
@@ -48,7 +48,7 @@ def max_evaluation_steps(config: TrainConfig[EnvConfig], episode_steps: int | No
 
     Args:
         config: The run.
-        episode_steps: Steps of an episode, where fewer are assumed than the configuration allows.
+        episode_steps: Steps of an episode, where they are known or assumed to be fewer than the configuration allows.
     """
     env, rules = config.env, config.evaluation
     if env.eval_every_frames is None:
@@ -83,7 +83,7 @@ def costs(runs: list[PlannedRun], show: Callable[[str], None] = lambda _: None) 
         if isinstance(probe, UsageError):
             found.append(probe)
         else:
-            evaluation_seconds = max_evaluation_steps(planned.config) / probe.evaluation_speed
+            evaluation_seconds = max_evaluation_steps(planned.config, probe.episode_limit) / probe.evaluation_speed
             seconds = steps / probe.training_speed + evaluation_seconds
             found.append(Cost(steps, seconds, probe.needed, evaluation_seconds))
     return found
@@ -129,6 +129,8 @@ class _Probe(NamedTuple):
     training_speed: float
     """After the first update."""
     needed: ResourceEstimate
+    episode_limit: int | None = None
+    """Steps of the longest episode, where the environment limits it."""
 
 
 def _probe(config: TrainConfig[Any], probe_seconds: float) -> _Probe:
@@ -143,7 +145,8 @@ def _probe(config: TrainConfig[Any], probe_seconds: float) -> _Probe:
         start, first_step = time.perf_counter(), components.loop.step
         while time.perf_counter() - start < probe_seconds:
             next(steps)
-        return _Probe(evaluation_speed, (components.loop.step - first_step) / (time.perf_counter() - start), needed)
+        training_speed = (components.loop.step - first_step) / (time.perf_counter() - start)
+        return _Probe(evaluation_speed, training_speed, needed, episode_limit(components.environments[0]))
 
 
 def _evaluation_speed(config: TrainConfig[Any], components: Components, probe_seconds: float) -> float:
