@@ -14,6 +14,7 @@ from bootdqn.reports.atari_figures import diversity, heads, learning, profiles, 
 from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure
 from bootdqn.reports.suites import MINATAR, Suite
 from reproduction import studies
+from reproduction.frontier import frontier_figure
 from reproduction.swing_up import swing_up_figure
 
 
@@ -101,6 +102,11 @@ ABLATION = DocsFigure(
 )
 FRONTIER = DocsFigure(
     frontier_by_strategy, "Episodes to solve DeepSea up to N = 50, a panel for each strategy", FRONTIERS_CAPTION
+)
+EXPLORER = DocsFigure(
+    frontier_figure,
+    "Episodes to solve DeepSea against N: the preset explorer, the paper's Gain and EVOI, and BootDQN",
+    f"{FRONTIERS_CAPTION} Dashed: the largest N that is published as solved by BootDQN, without and with priors.",
 )
 ACTING = DocsFigure(
     acting_on_deep_sea,

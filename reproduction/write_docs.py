@@ -87,6 +87,7 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (SPEED, "deep-sea durations", tables.durations),
     (WHAT_HELPS, "deep-sea-search count", tables.count),
     (WHAT_HELPS, "deep-sea-search each-seed", tables.each_seed),
+    (WHAT_HELPS, "deep-sea-explorer figure", figures.EXPLORER),
     (WHAT_HELPS, "deep-sea-explorer count", tables.count),
     (WHAT_HELPS, "deep-sea-explorer score", tables.bsuite_score),
     (WHAT_HELPS, "deep-sea-explorer each-seed", tables.each_seed),
