@@ -43,6 +43,7 @@ def pinned_threads(threads: int) -> Iterator[None]:
 
     Adam's moments of a weight without gradient decay into such numbers, on which many processors are slow.
     """
+    import numpy.ma  # noqa: F401  numba imports it on first use, and NumPy 2.0 warns if denormals are flushed by then
     import torch
     from threadpoolctl import threadpool_limits
 
