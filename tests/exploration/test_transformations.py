@@ -63,8 +63,6 @@ by_every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def compiled(function, backend="eager"):
     """Return `function` compiled in one graph, forgetting earlier ones: PyTorch counts them as recompilations."""
     torch.compiler.reset()
-    if torch.__version__.startswith("2.6."):
-        pytest.skip("PyTorch 2.6 cannot compile isinstance(x, int | float), which array-api-compat calls")
     return torch.compile(function, fullgraph=True, backend=backend)
 
 
@@ -166,7 +164,8 @@ def test_compile_takes_a_strategy_with_a_head_that_changes():
     select = compiled(strategy.select)
     for head in range(4):
         assert_same(TORCH, select(q, head), strategy.select(q, head))
-    with pytest.raises(Exception, match=r"head must be in 0\.\.3"):
+    only_its_type = r"raised exception ExceptionVariable\(<class 'ValueError'>\)"  # PyTorch 2.7 leaves out the message
+    with pytest.raises(Exception, match=rf"head must be in 0\.\.3|{only_its_type}"):
         select(q, 4)
 
 

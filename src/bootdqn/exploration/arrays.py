@@ -71,6 +71,17 @@ def namespace_of_q(q: AnyArray, *, min_actions: int = 1) -> Any:
     return xp
 
 
+def clip(x: AnyArray, lowest: float, highest: float | None, xp: Any) -> AnyArray:
+    """Return `x` within limits that are numbers; None is no limit.
+
+    That of array-api-compat can be compiled by PyTorch since its version 2.10 only.
+    """
+    torch = None if xp is _SMALL_ARRAYS else sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return torch.clamp(x, lowest, highest)
+    return xp.clip(x, lowest, highest)
+
+
 def one_hot(index: AnyArray, depth: int, xp: Any) -> AnyArray:
     """Return a boolean array (..., depth) that is true where the last axis equals `index` (...)."""
     return xp.arange(depth, dtype=index.dtype, device=device_of(index)) == index[..., None]

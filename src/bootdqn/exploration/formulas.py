@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from bootdqn.exploration.arrays import AnyArray, device_of, namespace_of_q, one_hot, population_variance
+from bootdqn.exploration.arrays import AnyArray, clip, device_of, namespace_of_q, one_hot, population_variance
 
 Reduction = Literal["mean", "sum"]
 _REDUCTIONS = get_args(Reduction)
@@ -55,7 +55,7 @@ def gain(q: AnyArray) -> AnyArray:
     is_best = is_best[..., None, :]
     higher = xp.where(is_best, second_value[..., None, :], q)  # minus lower: m2 - q[k, a1], q[k, a] - m(a1)
     lower = xp.where(is_best, q, best_value[..., None, :])
-    return xp.clip(higher - lower, 0, None)
+    return clip(higher - lower, 0, None, xp)
 
 
 def evoi(q: AnyArray, reduce: Reduction = "mean") -> AnyArray:
@@ -170,7 +170,7 @@ def disagreement(q: AnyArray) -> AnyArray:
     xp = namespace_of_q(q)
     mean, variance = _mean_and_variance(q, xp)
     allowed = xp.astype(mean != -xp.inf, q.dtype)  # a ruled out action has no variance
-    return xp.sum(_deviation(variance, xp), axis=-1) / xp.clip(xp.sum(allowed, axis=-1), 1, None)
+    return xp.sum(_deviation(variance, xp), axis=-1) / clip(xp.sum(allowed, axis=-1), 1, None, xp)
 
 
 def information_gain(q: AnyArray, temperature: float = 1.0) -> AnyArray:
@@ -199,9 +199,9 @@ def information_gain(q: AnyArray, temperature: float = 1.0) -> AnyArray:
     xp = namespace_of_q(q)
     log_policy = log_boltzmann(q, temperature, xp)
     policy = xp.exp(log_policy)
-    average = xp.clip(xp.mean(policy, axis=-2, keepdims=True), float(xp.finfo(q.dtype).smallest_normal), None)
+    average = clip(xp.mean(policy, axis=-2, keepdims=True), float(xp.finfo(q.dtype).smallest_normal), None, xp)
     divergence = xp.sum(policy * xp.where(q == -xp.inf, 0.0, log_policy - xp.log(average)), axis=-1)
-    return xp.clip(xp.mean(divergence, axis=-1), 0, math.log(q.shape[-2]))
+    return clip(xp.mean(divergence, axis=-1), 0, math.log(q.shape[-2]), xp)
 
 
 def of_head(values: AnyArray, head: int | AnyArray) -> AnyArray:
@@ -226,7 +226,7 @@ def of_head(values: AnyArray, head: int | AnyArray) -> AnyArray:
     """
     xp = namespace_of_q(values)
     num_heads = values.shape[-2]
-    if isinstance(head, int | np.integer) and not isinstance(head, bool):
+    if isinstance(head, (int, np.integer)) and not isinstance(head, bool):
         _check_head(int(head), num_heads)
         return values[..., int(head), :]
     index = _head_array(head, values, xp)
@@ -264,7 +264,7 @@ def log_boltzmann(q: AnyArray, temperature: float, xp: Any) -> AnyArray:
         )
     least = 2 * math.log(smallest)
     half = q / 2 - xp.max(q, axis=-1, keepdims=True) / 2
-    logits = 2 * (xp.clip(half, max(least / 2 * temperature, -largest), None) / temperature)
+    logits = 2 * (clip(half, max(least / 2 * temperature, -largest), None, xp) / temperature)
     logits = xp.where(q == -xp.inf, -xp.inf, logits)
     return logits - xp.log(xp.sum(xp.exp(logits), axis=-1, keepdims=True))
 

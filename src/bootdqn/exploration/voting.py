@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple, get_args
 
-from bootdqn.exploration.arrays import AnyArray, namespace_of_q, one_hot, population_variance
+from bootdqn.exploration.arrays import AnyArray, clip, namespace_of_q, one_hot, population_variance
 
 VoteRule = Literal["plurality", "mean", "borda", "approval", "copeland", "gap"]
 _RULES = get_args(VoteRule)
@@ -47,7 +47,7 @@ def vote(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
     mean = xp.mean(q, axis=-2)
     leads = counted == xp.max(counted, axis=-1, keepdims=True)
     # a leader with the mean -inf is still above all others
-    return xp.argmax(xp.where(leads, xp.clip(mean, xp.finfo(q.dtype).min, None), -xp.inf), axis=-1)
+    return xp.argmax(xp.where(leads, clip(mean, xp.finfo(q.dtype).min, None, xp), -xp.inf), axis=-1)
 
 
 def tally(q: AnyArray, rule: VoteRule = "plurality") -> AnyArray:
@@ -105,7 +105,7 @@ def _counted(q: AnyArray, rule: VoteRule, legal: AnyArray, xp: Any) -> AnyArray:
     beats = q[..., :, None] > q[..., None, :]  # (..., K, A, A): is the first above the second
     wins = xp.sum(xp.astype(beats, q.dtype), axis=-3)
     ahead = wins - xp.matrix_transpose(wins)  # (..., A, A): heads that value the first higher, less those the second
-    ahead, draw = (ahead, q.shape[-2]) if rule == "borda" else (xp.clip(ahead, -1, 1), 1)
+    ahead, draw = (ahead, q.shape[-2]) if rule == "borda" else (clip(ahead, -1, 1, xp), 1)
     points = xp.where(legal[..., None, :], ahead + draw, 0.0)  # twice the points of the first against the second
     return (xp.sum(points, axis=-1) - draw) / 2  # without the draw of each against itself
 
@@ -126,7 +126,7 @@ def _legal(q: AnyArray, xp: Any) -> AnyArray:
 
 def _mean_where(which: AnyArray, x: AnyArray, xp: Any) -> AnyArray:
     """Return the mean (..., 1) over the last axis of `x` (..., A) where `which` (..., A) is true."""
-    number = xp.clip(xp.sum(xp.astype(which, x.dtype), axis=-1, keepdims=True), 1, None)
+    number = clip(xp.sum(xp.astype(which, x.dtype), axis=-1, keepdims=True), 1, None, xp)
     return xp.sum(xp.where(which, x, 0.0), axis=-1, keepdims=True) / number
 
 
