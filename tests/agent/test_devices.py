@@ -25,6 +25,8 @@ from reference.devices import DeviceRules, PeakMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*from a non-meta parameter in the checkpoint to a meta parameter")
 BATCH_FIELDS = autograd_learner._DeviceBatch._fields
+ADDED_BY_PYTORCH = {"slice_backward", "clone"} if torch.__version__ < (2, 13) else set()
+"""Operators outside the bounds: 2.7 pads gradients of whole slices, and up to 2.9 meta convolutions need a copy."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ def test_the_number_of_operators_stays_within_its_bound(kind, precision):
     for step, bound in steps.items():
         with DeviceRules() as device:
             step()
-        assert len(device.kernels) <= bound, device.counts
+        assert sum(name not in ADDED_BY_PYTORCH for name in device.kernels) <= bound, device.counts
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
