@@ -120,9 +120,10 @@ def package_of(environment: Environment) -> str:
 
 def episode_limit(environment: Environment) -> int | None:
     """Return the most steps of an episode, by its registration or MiniGrid's own limit; None if unknown."""
-    limit = getattr(getattr(environment, "spec", None), "max_episode_steps", None)
+    game: Any = environment
+    limit = getattr(getattr(game, "spec", None), "max_episode_steps", None)
     if limit is None and package_of(environment) == "minigrid":
-        limit = getattr(environment, "unwrapped", environment).max_steps
+        limit = game.unwrapped.max_steps
     return None if limit is None else int(limit)
 
 
