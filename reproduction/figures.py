@@ -15,6 +15,7 @@ from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure
 from bootdqn.reports.suites import MINATAR, Suite
 from reproduction import studies
 from reproduction.frontier import frontier_figure
+from reproduction.minigrid import doorkey_figure
 from reproduction.swing_up import swing_up_figure
 
 
@@ -166,4 +167,10 @@ SWING_UP = DocsFigure(
     "Return of every episode of CartPole swing-up, and its average over a hundred",
     "`cartpole_swingup/0`, BootDQN with a prior of 100: every episode of training, and the average of the last "
     "hundred. Dashed: the return from which bsuite counts an episode as a swing-up.",
+)
+DOORKEY = DocsFigure(
+    doorkey_figure,
+    "Evaluation return on DoorKey-5x5 against steps, a line for each seed",
+    "`MiniGrid-DoorKey-5x5-v0`, the defaults of `train minigrid`: evaluations by the vote of the heads, ten episodes "
+    "each. Dashed: a run whose last four evaluations are above it counts as solved.",
 )

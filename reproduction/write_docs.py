@@ -19,6 +19,7 @@ from reproduction import figures, tables
 from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
 from reproduction.minatar_learning_rate import learning_rates
+from reproduction.minigrid import doorkey_table
 from reproduction.studies import ROOT, has_runs
 from reproduction.swing_up import swing_up_table
 
@@ -28,7 +29,7 @@ CHOICES = "docs/reproduction/deep-sea-choices.md"
 ENSEMBLES = "docs/reproduction/ensembles.md"
 ATARI = "docs/reproduction/atari.md"
 MINATAR = "docs/minatar.md"
-BSUITE = "docs/bsuite.md"
+BSUITE, MINIGRID = "docs/bsuite.md", "docs/minigrid.md"
 ANALOGUES = "docs/reproduction/minatar.md"
 SPEED, SPEED_ATARI = "docs/speed.md", "docs/speed-atari.md"
 WHAT_HELPS = "docs/what-helps.md"
@@ -78,6 +79,9 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (ANALOGUES, "minatar-heads runtime", tables.of_minatar(runtime_table)),
     (BSUITE, "bsuite-swingup figure", figures.SWING_UP),
     (BSUITE, "bsuite-swingup returns", swing_up_table),
+    (MINIGRID, "minigrid-doorkey figure", figures.DOORKEY),
+    (MINIGRID, "minigrid-doorkey scores", doorkey_table),
+    (MINIGRID, "minigrid-search scores", doorkey_table),
     (SPEED, "speed deepsea", tables.speed_rows("deepsea")),
     (SPEED, "speed minatar", tables.speed_rows("minatar")),
     (SPEED_ATARI, "speed atari", tables.speed_rows("atari")),

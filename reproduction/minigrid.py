@@ -1,0 +1,63 @@
+"""The runs on MiniGrid's DoorKey-5x5, scored by the rule in `sweeps/minigrid-search.toml`."""
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
+
+from bootdqn.config.variants import label
+from bootdqn.reports import load_metrics
+from bootdqn.reports.load import without_settings
+from bootdqn.reports.style import RC_PARAMS
+from bootdqn.reports.tables import Table
+from reproduction import studies
+
+LAST_EVALUATIONS = 4
+SOLVED = 0.8
+"""Mean return of the last evaluations from which a run counts as solved."""
+
+
+def scores_of_runs(study: str) -> pd.DataFrame:
+    """Return `variant`, `seed` and `score`, the mean return of the last evaluations, of every run.
+
+    Settings that all runs have are left out of the variants.
+    """
+    runs = studies.read_study(study).counted("gym")
+    shared = set.intersection(*(set(variant.settings) for variant in runs.variant))
+    runs = without_settings(runs, dict(shared))
+    evaluations = load_metrics(runs, kind="evaluation")
+    score = evaluations.groupby("run").mean_return.apply(lambda values: values.iloc[-LAST_EVALUATIONS:].mean())
+    return runs[["variant", "seed"]].assign(score=runs.run.map(score))
+
+
+def doorkey_table(study: str) -> str:
+    """Return the score of every run, a row for each setting, those with the most seeds solved first."""
+    scores = scores_of_runs(study)
+    seeds = sorted(set(scores.seed))
+    rows = []
+    for variant, group in scores.groupby("variant", sort=False):
+        by_seed = dict(zip(group.seed, group.score, strict=True))
+        solved = sum(score >= SOLVED for score in by_seed.values())
+        each = [f"{by_seed[seed]:.2f}" if seed in by_seed else "" for seed in seeds]
+        mean = sum(by_seed.values()) / len(by_seed)
+        rows.append((solved, mean, (label(variant), *each, f"{solved} of {len(by_seed)}", f"{mean:.2f}")))
+    rows.sort(key=lambda row: row[:2], reverse=True)
+    columns = ("settings", *(f"seed {seed}" for seed in seeds), "solved", "mean")
+    return Table("", "", columns, [cells for *_, cells in rows], text_columns=("settings",)).to_markdown()
+
+
+def doorkey_figure(study: str) -> Figure:
+    """Plot the evaluations of every run against steps."""
+    evaluations = load_metrics(studies.read_study(study).counted("gym"), kind="evaluation")
+    with mpl.rc_context(RC_PARAMS):
+        figure = Figure(figsize=(7.5, 3.4), layout="constrained")
+        axes = figure.subplots()
+        for seed, of_run in evaluations.groupby("seed"):
+            axes.plot(of_run.step, of_run.mean_return, marker=".", linewidth=1.2, label=f"seed {seed}")
+        axes.axhline(SOLVED, linestyle="--", color="#888888", linewidth=1)
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.set_xlabel("steps")
+        axes.set_ylabel("evaluation return")
+        axes.legend(frameon=False, fontsize=9, loc="upper left")
+    return figure
