@@ -95,6 +95,8 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (WHAT_HELPS, "deep-sea-explorer count", tables.count),
     (WHAT_HELPS, "deep-sea-explorer score", tables.bsuite_score),
     (WHAT_HELPS, "deep-sea-explorer each-seed", tables.each_seed),
+    (WHAT_HELPS, "deep-sea-large count", tables.count),
+    (WHAT_HELPS, "deep-sea-large each-seed", tables.each_seed),
     (FRONTIER, "deep-sea-ablation count", tables.count),
     (FRONTIER, "deep-sea-ablation figure", figures.ABLATION),
     (FRONTIER, "deep-sea-ablation each-seed", tables.each_seed),
