@@ -15,9 +15,8 @@ from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.reports.statistics import LEVEL, format_p_value
 from bootdqn.reports.suites import Suite
 from bootdqn.reports.tables import Table
-from bootdqn.sweeps.sweep_file import load_sweep
 from bootdqn.training.display import duration
-from reproduction import studies
+from reproduction import plans, studies
 from reproduction.claims import analogues_table, claims_table
 from reproduction.deep_sea_claims import compared
 from reproduction.ensemble_claims import ensembles_table
@@ -52,15 +51,19 @@ def minatar_claims(study: str) -> str:
     return analogues_table(Evidence.of_plan(MINATAR, games, heads)).to_markdown()
 
 
-def minatar_count(study: str) -> str:
-    """Count the runs of a MinAtar study, and those that it lacks."""
-    planned = len(load_sweep(study).runs())
-    if not studies.has_runs(study):
-        return f"No run of the {planned} is committed yet."
-    runs = studies.read_study(study).counted("minatar")
-    finished = int((runs.status == "finished").sum())
-    begun = f", {len(runs) - finished} others have begun" if len(runs) > finished else ""
-    return f"{finished} of {planned} runs are finished{begun}."
+def finished_of_plan(study: str) -> str:
+    """Count the runs of a study that are finished, of those that are planned."""
+    finished, planned = plans.progress(study)
+    return f"{finished} of {planned} runs are finished." if finished else f"No run of the {planned} is finished yet."
+
+
+def every_plan(_: str) -> str:
+    """Return how many runs of every plan are finished, and how many are missing."""
+    rows = []
+    for study, sweep in plans.SWEEPS.items():
+        finished, planned = plans.progress(study)
+        rows.append((f"`{study}`", f"`{sweep}`", str(finished), str(planned - finished)))
+    return markdown(("study", "sweep", "finished", "missing"), rows, text_columns=("study", "sweep"))
 
 
 def of_minatar(table: Callable[[pd.DataFrame, Suite], Table | None]) -> Callable[[str], str]:
@@ -101,7 +104,7 @@ def count(study: str) -> str:
 def by_size(study: str) -> str:
     """Return mean episodes and solved runs, one row for each size and one column for each algorithm."""
     cells = deep_sea.cells(studies.deep_sea_runs(study))
-    found = {(cell.size, cell.label): _episodes_and_solved(cell) for cell in cells.itertuples()}
+    found = {(cell.size, cell.label): episodes_and_solved(cell) for cell in cells.itertuples()}
     sizes, names = (list(dict.fromkeys(keys)) for keys in zip(*found, strict=True))
     return markdown(("N", *names), [(str(size), *(found[size, name] for name in names)) for size in sizes])
 
@@ -122,12 +125,13 @@ def planned_seeds(study: str) -> str:
         gain, evoi = (found[size, strategy] for strategy in FASTEST_STRATEGIES)
         evoi_first, p = compared(evoi, gain)
         fewer = ("EVOI" if evoi_first else "Gain") if p < LEVEL else "neither"
-        rows.append((str(size), _episodes_and_solved(gain), _episodes_and_solved(evoi), fewer, format_p_value(p)))
+        rows.append((str(size), episodes_and_solved(gain), episodes_and_solved(evoi), fewer, format_p_value(p)))
     columns = ("N", "Gain: episodes (solved)", "EVOI: episodes (solved)", "fewer by the test", "rank test")
     return markdown(columns, rows, text_columns=("fewer by the test",))
 
 
-def _episodes_and_solved(cell: Any) -> str:
+def episodes_and_solved(cell: Any) -> str:
+    """Return the mean episodes of a cell, and how many of its runs solved it."""
     return f"{deep_sea.format_mean(cell)} ({cell.solved}/{cell.seeds})"
 
 

@@ -57,22 +57,28 @@ def episodes_figure(runs: pd.DataFrame) -> tuple[Figure, str]:
     Returns:
         The figure and its caption.
     """
-    groups = cells(runs)
-    cap, by_size = groups.cap[0], groups["size"].nunique() > 1
+    by_size = runs["size"].nunique() > 1
     with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 5.4 if by_size else 4.5), layout="constrained")
         axes = figure.subplots()
-        axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
-        top = _against_size(axes, groups, cap) if by_size else _columns(axes, groups, cap)
+        plot_episodes(axes, runs)
         if by_size:
             legend_below(figure, labelled_lines(axes))
-        axes.set_ylabel("episodes to solve (log scale)")
-        axes.set_yscale("log")
-        axes.set_ylim(top=top)
-        axes.set_yticks(cap_ticks(axes.get_ylim()[0], cap))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.yaxis.set_minor_locator(NullLocator())
         return figure, BY_SIZE_CAPTION if by_size else COLUMNS_CAPTION
+
+
+def plot_episodes(axes: Axes, runs: pd.DataFrame) -> None:
+    """Plot episodes to solve of runs with one cap, against N where there are several sizes, else a column each."""
+    groups = cells(runs)
+    cap = groups.cap[0]
+    axes.axhline(cap, color="black", linewidth=0.8, linestyle=":")
+    top = _against_size(axes, groups, cap) if groups["size"].nunique() > 1 else _columns(axes, groups, cap)
+    axes.set_ylabel("episodes to solve (log scale)")
+    axes.set_yscale("log")
+    axes.set_ylim(top=top)
+    axes.set_yticks(cap_ticks(axes.get_ylim()[0], cap))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def solved_fraction(runs: pd.DataFrame) -> Figure:

@@ -1,0 +1,34 @@
+"""The sweeps that studies follow, and how many of their runs are finished."""
+
+from bootdqn.runs.directory import RunDirectory
+from bootdqn.sweeps.sweep_file import load_sweep, sweep_names
+from reproduction.studies import RESULTS, ROOT
+
+_FILES = "reproduction/sweeps"
+SWEEPS = {
+    "deep-sea": "paper-deepsea",
+    "deep-sea-per-episode": f"{_FILES}/deep-sea-per-episode.toml",
+    "deep-sea-sensitivity": "deepsea-sensitivity",
+    "deep-sea-ablation": "deepsea-ablation",
+    "deep-sea-frontier": "deepsea-frontier",
+    "deep-sea-search": f"{_FILES}/deep-sea-search.toml",
+    "deep-sea-explorer": f"{_FILES}/deep-sea-explorer.toml",
+    "deep-sea-large": f"{_FILES}/deep-sea-large.toml",
+    "explorer-harm": f"{_FILES}/explorer-harm.toml",
+    "minatar-learning-rate": f"{_FILES}/minatar-learning-rate.toml",
+    "paper-minatar": "paper-minatar",
+    "minatar-heads": "minatar-heads",
+    "minigrid-search": f"{_FILES}/minigrid-search.toml",
+    "bsuite-swingup": f"{_FILES}/bsuite-swingup.toml",
+    "atari-alien": f"{_FILES}/atari-alien.toml",
+    "atari-alien-longer": f"{_FILES}/atari-alien-longer.toml",
+}
+"""The sweep of each study: its name, or its file."""
+
+
+def progress(study: str) -> tuple[int, int]:
+    """Return how many of a study's planned runs are finished, and how many are planned."""
+    sweep = SWEEPS[study]
+    planned = load_sweep(sweep if sweep in sweep_names() else str(ROOT / sweep)).runs()
+    summaries = (RunDirectory(RESULTS / study / run.name).read_summary() or {} for run in planned)
+    return sum(summary.get("status") == "finished" for summary in summaries), len(planned)
