@@ -130,7 +130,9 @@ def bootdqn(size: int, strategy: str, engine: Literal["auto", "autograd"]) -> It
     from bootdqn.training.loop import make_components, train
 
     env, actor = replace(DEEP_SEA.env, size=size), replace(DEEP_SEA.actor, strategy=strategy)
-    config = resolve(replace(DEEP_SEA, env=env, actor=actor, learner=replace(DEEP_SEA.learner, engine=engine)))
+    config = resolve(
+        replace(DEEP_SEA, env=env, actor=actor, learner=replace(DEEP_SEA.learner, update_every=1, engine=engine))
+    )
     with pinned_threads(1):
         steps = train(config, make_components(config))
         yield lambda episodes: sum(len(step.updates) for step in itertools.islice(steps, episodes * size))
@@ -364,7 +366,9 @@ def time_parts(calls: Connection, core: int | None, size: int, strategy: str) ->
 
     def started(**settings: Any) -> tuple[Any, Iterator[object]]:
         env, actor = replace(DEEP_SEA.env, size=size), replace(DEEP_SEA.actor, strategy=strategy)
-        config = resolve(replace(DEEP_SEA, env=env, actor=actor, learner=replace(DEEP_SEA.learner, **settings)))
+        config = resolve(
+            replace(DEEP_SEA, env=env, actor=actor, learner=replace(DEEP_SEA.learner, **{"update_every": 1} | settings))
+        )
         components = make_components(config)
         steps = train(config, components)
         for _ in range(REPLAY_CAPACITY // 5):

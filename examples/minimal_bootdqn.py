@@ -39,7 +39,7 @@ class Config:
     replay_capacity: int = 10_000
     mask_probability: float = 0.5  # p: the chance that a head may learn from a transition
     learning_starts: int = 128  # transitions before the first update; ours
-    update_every: int = 1  # steps from one update to the next; ours
+    update_every: int | None = None  # steps from one update to the next; None: N, so one an episode
     target_every: int | None = None  # steps from one target copy to the next; None: N
 
 
@@ -174,7 +174,7 @@ def train(config: Config) -> int | None:
             slot = step % config.replay_capacity
             replay[slot : slot + 1] = [(state, action, np.float32(reward), terminated, next_state, mask)]  # line 8
             state, step = next_state, step + 1
-            if step >= config.learning_starts and step % config.update_every == 0:
+            if step >= config.learning_starts and step % (config.update_every or config.size) == 0:
                 sampled = [replay[i] for i in rng.integers(len(replay), size=config.batch_size)]  # line 10
                 batch = Batch(*(torch.from_numpy(np.array(column)) for column in zip(*sampled, strict=True)))
                 update(online, target, optimizer, batch, config.discount)

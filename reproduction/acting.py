@@ -1,6 +1,6 @@
 """Keeps how agents acted on DeepSea, from the records of their runs, which are too large to be kept here.
 
-    bootdqn sweep paper-deepsea --out runs/deep-sea 'strategy=["gain","evoi:reduce=sum"]' 'size=[30]' \
+    bootdqn sweep paper-deepsea-every-step --out runs/deep-sea 'strategy=["gain","evoi:reduce=sum"]' 'size=[30]' \
         'seed=[5,6,7,8,9,10,11,12,13,14]'
     python -m reproduction.acting runs/deep-sea
 

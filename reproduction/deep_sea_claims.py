@@ -4,24 +4,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from bootdqn.config.variants import Variant
 from bootdqn.reports.deep_sea import by_cap, cells, format_mean
 from bootdqn.reports.paper import DEEP_SEA_SEEDS, LARGEST_DEEP_SEA
 from bootdqn.reports.statistics import LEVEL, can_differ, format_p_value, rank_test
-from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict
+from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence, Verdict, plain_runs
 
 
-def beats(strategy: str, rivals: tuple[str, ...] = ("greedy", "ucb")) -> Callable[[Evidence], Verdict]:
+def beats(
+    strategy: str, rivals: tuple[str, ...] = ("greedy", "ucb"), *, options: bool = False
+) -> Callable[[Evidence], Verdict]:
     """Judge if a strategy needs fewer episodes than its rivals, at the largest of the paper's sizes that can decide it.
 
     It does where a rank test tells it from each of them. One rival that is better contradicts it, at any size that
     is not smaller than the largest at which all were run, whichever of the others were run there. Runs with different
     caps are never taken together; at each size those with the largest cap are asked first. How it is at the smaller
     sizes is said, and does not count; nor does what is said of sizes that the paper claims nothing of.
+
+    Args:
+        strategy: The strategy that is judged.
+        rivals: Those that it is compared with.
+        options: Judge by the runs that compare options beyond the paper, not by those with the paper's settings.
     """
 
     def judge(evidence: Evidence) -> Verdict:
-        races = _races(evidence, strategy, rivals)
+        runs = plain_runs(evidence.deep_sea_options) if options else evidence.deep_sea
+        races = _races(runs, strategy, rivals)
         beyond = _beyond_the_paper([race for race in races if race.size > LARGEST_DEEP_SEA])
         races = [race for race in races if race.size <= LARGEST_DEEP_SEA]
         decisive = [race for race in races if race.can_decide and (race.complete or race.status == CONTRADICTED)]
@@ -41,7 +51,7 @@ def helps(setting: str, value: Any, strategies: tuple[str, ...]) -> Callable[[Ev
 
     def judge(evidence: Evidence) -> Verdict:
         pairs: dict[tuple[int, str], tuple[Any, Any]] = {}
-        for results in by_cap(evidence.deep_sea_of_any_settings).values():
+        for results in by_cap(evidence.deep_sea_options).values():
             found = {(cell.size, cell.variant): cell for cell in cells(results).itertuples()}
             for (size, variant), cell in found.items():
                 changed = found.get((size, Variant(variant.strategy, ((setting, value),))))
@@ -102,10 +112,10 @@ class _Race:
         return f"N = {self.size}, cap {self.cap:,}: {', '.join(map(_format_cell, (self.ours, *self.theirs)))}"
 
 
-def _races(evidence: Evidence, strategy: str, rivals: Sequence[str]) -> list[_Race]:
+def _races(runs: pd.DataFrame, strategy: str, rivals: Sequence[str]) -> list[_Race]:
     """Return the races that at least one rival takes part in, the largest size first, then the largest cap."""
     races = []
-    for cap, results in by_cap(evidence.deep_sea).items():
+    for cap, results in by_cap(runs).items():
         by_place = {(cell.size, cell.variant.strategy): cell for cell in cells(results).itertuples()}
         for size in {size for size, name in by_place if name == strategy}:
             theirs = tuple(by_place[size, rival] for rival in rivals if (size, rival) in by_place)

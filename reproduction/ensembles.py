@@ -68,7 +68,7 @@ def measure(strategy: str, size: int, prior_scale: float, seed: int) -> Iterator
     of EVOI, the mean over heads.
     """
     settings: dict[str, Any] = {"strategy": strategy, "size": size, "prior_scale": prior_scale, "seed": seed}
-    config = resolve(from_flat({"environment": "deep-sea", **settings}))
+    config = resolve(from_flat({"environment": "deep-sea", "update_every": 1, **settings}))
     components = make_components(config)
     states = np.flatnonzero(np.tri(size))
     depth = states // size

@@ -50,7 +50,8 @@ class Evidence:
 
     deep_sea: pd.DataFrame
     """Rows of the table of runs."""
-    deep_sea_of_any_settings: pd.DataFrame
+    deep_sea_options: pd.DataFrame
+    """Runs by which options beyond the paper are compared, with them and without."""
     games: pd.DataFrame
     """Evaluations on the games of the plan, of runs with as many heads as in the paper's tables."""
     any_heads: pd.DataFrame
@@ -60,12 +61,25 @@ class Evidence:
     plan: Plan = ATARI
 
     @classmethod
-    def among(cls, deep_sea: pd.DataFrame, atari: pd.DataFrame, ensembles: pd.DataFrame | None = None) -> "Evidence":
-        """Return the runs that have the paper's settings, among others."""
+    def among(
+        cls,
+        deep_sea: pd.DataFrame,
+        atari: pd.DataFrame,
+        ensembles: pd.DataFrame | None = None,
+        options: pd.DataFrame | None = None,
+    ) -> "Evidence":
+        """Return the runs that have the paper's settings, among others.
+
+        Args:
+            deep_sea: Runs on DeepSea.
+            atari: Evaluations on Atari.
+            ensembles: Measurements of ensembles.
+            options: Runs on DeepSea by which options are compared (None: `deep_sea`).
+        """
         return cls(
-            _select(deep_sea, lambda variant: not variant.settings),
-            deep_sea,
-            _select(atari, lambda variant: not variant.settings),
+            plain_runs(deep_sea),
+            deep_sea if options is None else options,
+            plain_runs(atari),
             _select(atari, lambda variant: not variant.without("num_heads").settings),
             pd.DataFrame() if ensembles is None else ensembles,
         )
@@ -79,7 +93,7 @@ class Evidence:
             games: Evaluations of the study of the games.
             heads: Evaluations of the study of K, of which EVOI's count.
         """
-        of_games = _select(games, lambda variant: not variant.settings)
+        of_games = plain_runs(games)
         of_heads = _select(heads, lambda variant: variant.without("num_heads") == Variant("evoi"))
         return cls(
             pd.DataFrame(),
@@ -88,6 +102,11 @@ class Evidence:
             _planned(of_heads[of_heads.game == plan.heads_game], plan.seeds, plan.heads_budget),
             plan=plan,
         )
+
+
+def plain_runs(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of runs with default settings."""
+    return _select(table, lambda variant: not variant.settings)
 
 
 def _select(table: pd.DataFrame, condition: Callable[[Variant], bool]) -> pd.DataFrame:

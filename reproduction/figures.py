@@ -83,8 +83,10 @@ def _entropy(evaluations: pd.DataFrame, suite: Suite) -> Figure:
     return diversity(evaluations, "vote_entropy", "vote entropy (nats)", suite)
 
 
-DEEP_SEA = DocsFigure(
-    episodes_by_size, "Episodes to solve DeepSea against the size of the grid, the paper's study", BY_SIZE_CAPTION
+DEEP_SEA_EVERY_STEP = DocsFigure(
+    episodes_by_size,
+    "Episodes to solve DeepSea against the size of the grid, with an update every step",
+    BY_SIZE_CAPTION,
 )
 DEEP_SEA_SMALL = DocsFigure(
     episodes_by_size,

@@ -7,7 +7,7 @@ from reproduction.studies import RESULTS, ROOT
 _FILES = "reproduction/sweeps"
 SWEEPS = {
     "deep-sea": "paper-deepsea",
-    "deep-sea-per-episode": f"{_FILES}/deep-sea-per-episode.toml",
+    "deep-sea-every-step": "paper-deepsea-every-step",
     "deep-sea-sensitivity": "deepsea-sensitivity",
     "deep-sea-ablation": "deepsea-ablation",
     "deep-sea-frontier": "deepsea-frontier",

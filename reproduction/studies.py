@@ -26,8 +26,10 @@ def read_study(study: str) -> Study:
 
 @cache
 def deep_sea_runs(study: str) -> pd.DataFrame:
-    """Return the finished DeepSea runs of a study."""
-    return read_study(study).counted("deep-sea")
+    """Return the finished DeepSea runs of a study; where all update every step, their variants do not say so."""
+    runs = read_study(study).counted("deep-sea")
+    every_step = all(variant["update_every"] == 1 for variant in runs.variant)
+    return without_settings(runs, {"update_every": 1}) if every_step else runs
 
 
 @cache

@@ -23,7 +23,9 @@ from reproduction.ensemble_claims import ensembles_table
 from reproduction.evidence import MINATAR, Evidence
 from reproduction.two_paths import first_finds, two_paths_table
 
-JUDGED_STUDIES = ("deep-sea", "deep-sea-small", "deep-sea-ablation", "deep-sea-frontier")
+PAPERS_STUDY = "deep-sea"
+OPTION_STUDIES = ("deep-sea-every-step", "deep-sea-small", "deep-sea-ablation", "deep-sea-frontier")
+"""By which options are compared: all with an update every step."""
 FASTEST_STRATEGIES = ("gain", "evoi:reduce=sum")
 FIRST_PLANNED_SEED = 5
 """Of the paper's study: the seeds from this one on of `FASTEST_STRATEGIES` were chosen together, before any was run."""
@@ -39,10 +41,11 @@ def markdown(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], text_col
 
 def claims(_: str) -> str:
     """Judge the paper's claims by the runs of all studies; a run that several studies share counts once."""
-    runs = pd.concat([studies.deep_sea_runs(study) for study in JUDGED_STUDIES])
-    runs = runs.drop_duplicates(["variant", "size", "budget", "seed"])
+    options = pd.concat([studies.deep_sea_runs(study) for study in OPTION_STUDIES])
+    options = options.drop_duplicates(["variant", "size", "budget", "seed"])
     evaluations, ensembles = studies.atari_evaluations("atari"), studies.measured_ensembles("ensembles")
-    return claims_table(Evidence.among(runs, evaluations, ensembles)).to_markdown()
+    runs = studies.deep_sea_runs(PAPERS_STUDY)
+    return claims_table(Evidence.among(runs, evaluations, ensembles, options)).to_markdown()
 
 
 def minatar_claims(study: str) -> str:
@@ -106,7 +109,7 @@ def by_size(study: str) -> str:
     cells = deep_sea.cells(studies.deep_sea_runs(study))
     found = {(cell.size, cell.label): episodes_and_solved(cell) for cell in cells.itertuples()}
     sizes, names = (list(dict.fromkeys(keys)) for keys in zip(*found, strict=True))
-    return markdown(("N", *names), [(str(size), *(found[size, name] for name in names)) for size in sizes])
+    return markdown(("N", *names), [(str(size), *(found.get((size, name), "") for name in names)) for size in sizes])
 
 
 def each_seed(study: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from bootdqn.reports import atari
 from bootdqn.reports.atari_heads import runtime_table
 from bootdqn.reports.style import to_png
-from reproduction import figures, tables
+from reproduction import figures, readings, tables
 from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
 from reproduction.minatar_learning_rate import learning_rates
@@ -25,6 +25,7 @@ from reproduction.swing_up import swing_up_table
 
 VERDICT = "docs/reproduction.md"
 DEEP_SEA = "docs/reproduction/deep-sea.md"
+EVERY_STEP = "docs/reproduction/deep-sea-every-step.md"
 CHOICES = "docs/reproduction/deep-sea-choices.md"
 ENSEMBLES = "docs/reproduction/ensembles.md"
 ATARI = "docs/reproduction/atari.md"
@@ -39,16 +40,23 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     ("README.md", "deep-sea answer", tables.answer),
     (VERDICT, "all claims", tables.claims),
     (VERDICT, "all plans", tables.every_plan),
-    (DEEP_SEA, "deep-sea count", tables.count),
     (DEEP_SEA, "deep-sea answer", tables.answer),
-    (DEEP_SEA, "deep-sea figure", figures.DEEP_SEA),
+    (DEEP_SEA, "deep-sea figure", readings.FIGURE),
+    (DEEP_SEA, "deep-sea verdicts", readings.verdicts_table),
     (DEEP_SEA, "deep-sea by-size", tables.by_size),
-    (DEEP_SEA, "deep-sea planned-seeds", tables.planned_seeds),
+    (DEEP_SEA, "deep-sea count", tables.count),
+    (DEEP_SEA, "deep-sea recently", readings.recently_table),
     (DEEP_SEA, "deep-sea each-seed", tables.each_seed),
-    (DEEP_SEA, "deep-sea-small count", tables.count),
-    (DEEP_SEA, "deep-sea-small answer", tables.answer),
-    (DEEP_SEA, "deep-sea-small figure", figures.DEEP_SEA_SMALL),
-    (DEEP_SEA, "deep-sea-small by-size", tables.by_size),
+    (EVERY_STEP, "deep-sea-every-step count", tables.count),
+    (EVERY_STEP, "deep-sea-every-step answer", tables.answer),
+    (EVERY_STEP, "deep-sea-every-step figure", figures.DEEP_SEA_EVERY_STEP),
+    (EVERY_STEP, "deep-sea-every-step by-size", tables.by_size),
+    (EVERY_STEP, "deep-sea-every-step planned-seeds", tables.planned_seeds),
+    (EVERY_STEP, "deep-sea-every-step each-seed", tables.each_seed),
+    (EVERY_STEP, "deep-sea-small count", tables.count),
+    (EVERY_STEP, "deep-sea-small answer", tables.answer),
+    (EVERY_STEP, "deep-sea-small figure", figures.DEEP_SEA_SMALL),
+    (EVERY_STEP, "deep-sea-small by-size", tables.by_size),
     (CHOICES, "deep-sea-sensitivity count", tables.count),
     (CHOICES, "deep-sea-sensitivity figure", figures.CHOICES),
     (CHOICES, "deep-sea-sensitivity each-seed", tables.each_seed),
@@ -89,7 +97,7 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (SPEED, "speed replay", tables.speed_rows("replay")),
     (SPEED_ATARI, "speed by-heads", tables.speed_by_heads),
     (SPEED_ATARI, "speed by-strategy", tables.speed_by_strategy),
-    (SPEED, "deep-sea durations", tables.durations),
+    (SPEED, "deep-sea-every-step durations", tables.durations),
     (WHAT_HELPS, "deep-sea-search count", tables.count),
     (WHAT_HELPS, "deep-sea-search each-seed", tables.each_seed),
     (WHAT_HELPS, "deep-sea-explorer figure", figures.EXPLORER),

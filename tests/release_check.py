@@ -24,7 +24,7 @@ REQUIRED_METADATA = (
     "Name", "Version", "Summary", "Author", "License-Expression", "License-File", "Keywords", "Classifier",
     "Project-URL", "Requires-Python", "Requires-Dist", "Provides-Extra", "Description-Content-Type",
 )  # fmt: skip
-DEEP_SEA = "--size 4 --max-episodes 30 --num-heads 3"
+DEEP_SEA = "--size 4 --update-every 1 --max-episodes 30 --num-heads 3"
 SMOKE = (
     ("--version", 0, PROJECT["version"]),
     ("--help", 0, "inspect"),

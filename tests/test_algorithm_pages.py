@@ -169,9 +169,10 @@ def test_with_one_head_every_strategy_that_does_not_sample_is_greedy(q):
 
 SMALL = "--num-heads 3 --learning-starts 8 --batch-size 8 --log-every 10 --quiet"
 RUNS = {
-    "deep-sea": f"train deep-sea --size 4 --max-episodes 40 --info-bonus 1 --eval-every-steps 50 {SMALL}",
+    "deep-sea": "train deep-sea --size 4 --update-every 1 --max-episodes 40 --info-bonus 1 --eval-every-steps 50 "
+    f"{SMALL}",
     "gym": f"train gym --env-id CartPole-v1 --total-steps 200 --eval-every-steps 100 --eval-episodes 1 {SMALL}",
-    "failed": f"train deep-sea --size 4 --learning-rate 1e34 {SMALL}",
+    "failed": f"train deep-sea --size 4 --update-every 1 --learning-rate 1e34 {SMALL}",
 }
 
 
@@ -182,7 +183,7 @@ EVERY_OPTION = (
 
 
 @pytest.mark.parametrize(
-    "environment", ["deep-sea --size 4 --max-episodes 20", "gym --env-id CartPole-v1 --total-steps 80"]
+    "environment", ["deep-sea --size 4 --update-every 1 --max-episodes 20", "gym --env-id CartPole-v1 --total-steps 80"]
 )
 @pytest.mark.parametrize("strategy", [strategy.name for strategy in STRATEGIES])
 def test_every_strategy_works_with_every_option(strategy, environment, tmp_path):

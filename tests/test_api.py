@@ -26,7 +26,7 @@ from bootdqn.training.callbacks import Progress
 from bootdqn.training.display import progress_line
 from reference.user_code import STRATEGY
 
-SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
+SETTINGS = {"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 60, "num_heads": 4, "seed": 2}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_importing_the_package_does_not_import_pytorch():
 
 
 def test_training_gives_the_bytes_that_the_command_line_gives(directory, tmp_path):
-    flags = "--size 3 --max-episodes 60 --num-heads 4 --seed 2 --quiet --run-dir"
+    flags = "--size 3 --update-every 1 --max-episodes 60 --num-heads 4 --seed 2 --quiet --run-dir"
     assert run_command_line(["train", "deep-sea", *flags.split(), str(tmp_path / "run")]) == 0
     ours, theirs = RunDirectory(directory), RunDirectory(tmp_path / "run")
     for file in ("config", "metrics", "weights"):
@@ -50,7 +50,13 @@ def test_training_gives_the_bytes_that_the_command_line_gives(directory, tmp_pat
 
 
 def test_settings_may_be_objects_and_numbers_of_numpy(directory):
-    natural = {"size": np.int64(3), "max_episodes": np.uint16(60), "num_heads": np.int32(4), "seed": np.array(2)}
+    natural = {
+        "size": np.int64(3),
+        "update_every": np.int64(1),
+        "max_episodes": np.uint16(60),
+        "num_heads": np.int32(4),
+        "seed": np.array(2),
+    }
     natural |= {"discount": np.float64(0.99), "hidden_sizes": np.array([50, 50]), "double_q": np.True_}
     natural |= {"strategy": bootdqn.Evoi(reduce="sum")}
     assert bootdqn.train({"environment": "deep-sea"} | natural, directory) == RunDirectory(directory).read_summary()

@@ -56,7 +56,7 @@ def test_the_last_valid_value_is_accepted(config, values):
 def test_the_defaults_are_the_paper_s_for_deep_sea():
     learner, network, replay = LearnerConfig(), NetworkConfig(), ReplayConfig()
     assert (learner.batch_size, learner.learning_rate, learner.discount, learner.loss) == (128, 1e-3, 0.99, "squared")
-    assert (learner.learning_starts, learner.update_every) == (128, 1)
+    assert (learner.learning_starts, learner.update_every) == (128, None), "an update an episode, see test_train"
     assert (network.num_heads, network.ensemble, network.hidden_sizes) == (20, "independent", (50, 50))
     assert (replay.replay_capacity, replay.mask_probability) == (10_000, 0.5)
 

@@ -21,7 +21,7 @@ def test_the_defaults_on_deep_sea_are_those_of_the_paper():
         "batch_size": 128,
         "mask_probability": 0.5,
         "learning_starts": 128,
-        "update_every": 1,
+        "update_every": None,
         "max_episodes": 100_000,
         "strategy": "evoi:reduce=sum",
         "warmup_steps": 0,
@@ -49,9 +49,9 @@ def test_a_configuration_survives_json():
 def test_what_depends_on_other_settings_is_filled_in():
     config = resolve(from_flat({"environment": "deep-sea", "size": 17, "seed": 5}))
     assert config.env.mapping_seed == 5
-    assert config.learner.target_every == 17
-    given = resolve(from_flat({"environment": "deep-sea", "mapping_seed": 1, "target_every": 2, "seed": 5}))
-    assert (given.env.mapping_seed, given.learner.target_every) == (1, 2)
+    assert (config.learner.update_every, config.learner.target_every) == (17, 17), "both once an episode"
+    given = {"mapping_seed": 1, "update_every": 3, "target_every": 2}
+    assert given.items() <= to_flat(resolve(from_flat({"environment": "deep-sea", "seed": 5} | given))).items()
 
 
 def test_actions_that_are_not_sampled_have_no_seed():

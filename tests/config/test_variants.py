@@ -62,8 +62,8 @@ def test_a_run_directory_older_than_a_setting_has_its_default():
     assert variant_of(new | {"a_setting_to_come": 3}, DEFAULTS["deep-sea"]).settings == (("a_setting_to_come", 3),)
 
 
-def test_an_update_an_episode_is_one_algorithm_at_all_sizes():
-    assert of(size=20, update_every=20) == of(size=30, update_every=30)
+def test_an_update_an_episode_is_the_default_at_all_sizes():
+    assert of(size=20, update_every=20) == of(size=30, update_every=30) == of(size=30)
     assert of(size=20, update_every=20) != of(size=30, update_every=20)
 
 
@@ -91,7 +91,8 @@ def test_an_update_an_episode_is_one_algorithm_at_all_sizes():
         ),
         ({"n_step": 3, "target_rate": 0.01, "info_bonus": 2.0}, "BootDQN-Gain + 3-step + soft target 0.01 + bonus 2"),
         ({"mapping_seed": 42, "mask_probability": 1.0}, "BootDQN-Gain, fixed map 42, masks p = 1"),
-        ({"update_every": 10}, "BootDQN-Gain, update every episode"),
+        ({"update_every": 10}, "BootDQN-Gain"),
+        ({"update_every": 1}, "BootDQN-Gain, update every step"),
         ({"update_every": 4, "deterministic": False}, "BootDQN-Gain, windy, update every 4"),
         ({"hidden_sizes": [64, 32]}, "BootDQN-Gain, hidden_sizes=64x32"),
     ],

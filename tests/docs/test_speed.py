@@ -17,7 +17,7 @@ TABLE = {name: dict(zip((10, 20, 30), cells, strict=True)) for name, *cells in R
 
 def runs(size):
     """Return the strategy and the summary of every finished run."""
-    for path in (ROOT / "reproduction/results/deep-sea").rglob("summary.json"):
+    for path in (ROOT / "reproduction/results/deep-sea-every-step").rglob("summary.json"):
         config, summary = (json.loads(path.with_name(name).read_text()) for name in ("config.json", "summary.json"))
         if config["size"] == size and summary["status"] == "finished":
             yield config["strategy"], summary

@@ -98,8 +98,9 @@ def test_the_settings_are_those_of_the_library(tmp_path):
     example_config = dataclasses.asdict(example["Config"]())
     assert library["hidden_sizes"] == [example_config.pop("hidden_size")] * 2
     assert library["strategy"] == f"{example_config.pop('strategy')}:reduce={example_config.pop('reduce')}"
-    assert library["target_every"] == library["size"]
-    assert example_config.pop("target_every") is None
+    for period in ("update_every", "target_every"):
+        assert library[period] == library["size"]
+        assert example_config.pop(period) is None
     assert example_config.pop("max_episodes") == 100_000
     assert example_config.pop("size") == 10
     assert example_config == {name: library[name] for name in example_config}

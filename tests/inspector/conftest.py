@@ -16,7 +16,7 @@ SMALL = {"num_heads": 5, "hidden_sizes": [16, 16], "snapshot_every": "log"}
 @pytest.fixture(scope="session")
 def deep_sea(tmp_path_factory):
     path = tmp_path_factory.mktemp("deep-sea") / "run"
-    run(from_flat({"environment": "deep-sea", "size": 6, "max_episodes": 100} | SMALL), path)
+    run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 6, "max_episodes": 100} | SMALL), path)
     return path
 
 

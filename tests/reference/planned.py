@@ -5,7 +5,14 @@ from pathlib import PurePosixPath
 from bootdqn.config.train import from_flat
 from bootdqn.sweeps.sweep_file import PlannedRun
 
-SMALL = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
+SMALL = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 4,
+    "num_heads": 4,
+    "hidden_sizes": [8, 8],
+    "max_episodes": 40,
+}
 
 
 def planned(name, **settings):

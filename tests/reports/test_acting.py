@@ -50,7 +50,14 @@ def captions(root):
 
 
 def test_the_lines_of_a_run_are_its_records(tmp_path):
-    small = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
+    small = {
+        "environment": "deep-sea",
+        "update_every": 1,
+        "size": 4,
+        "num_heads": 4,
+        "hidden_sizes": [8, 8],
+        "max_episodes": 40,
+    }
     run(from_flat(small | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run")
     records = list(RunDirectory(tmp_path / "run").read_metrics("update"))
     assert len(records) == 6

@@ -70,13 +70,13 @@ def test_runs_of_different_settings_are_never_averaged_and_seeds_count_once(tmp_
     write_deep_sea(tmp_path / "c", seed=1, solved=99, mapping_seed=1, threads=4)
     write_deep_sea(tmp_path / "d", seed=0, solved=40, prior_scale=3.0)
     write_deep_sea(tmp_path / "e", seed=0, solved=50, mapping_seed=7)
-    write_deep_sea(tmp_path / "f", seed=1, solved=60, update_every=5)
+    write_deep_sea(tmp_path / "f", seed=1, solved=60, update_every=1)
     runs, problems = read(tmp_path)
     assert {label(cell.variant): list(cell.episodes) for cell in deep_sea.cells(runs).itertuples()} == {
         "BootDQN-Gain": [10, 30],
         "BootDQN-Gain + prior 3": [40],
         "BootDQN-Gain, fixed map 7": [50],
-        "BootDQN-Gain, update every episode": [60],
+        "BootDQN-Gain, update every step": [60],
     }
     assert problems == {"c": "the same algorithm and seed as b, which is counted"}
 
@@ -90,11 +90,13 @@ def test_the_results_of_old_run_directories_are_grouped_by_strategy_and_size_alo
         "evoi:reduce=sum": "BootDQN-EVOI",
         "ids": "DQN-IDS",
     }
-    expected = {}
+    expected = {}  # all of these runs update every step
     for path in OLD_RESULTS.rglob("config.json"):
         config, summary = json.loads(path.read_text()), json.loads(path.with_name("summary.json").read_text())
         episodes = config["max_episodes"] if summary["solved_at_strict"] is None else summary["solved_at_strict"]
-        expected.setdefault((str(config["size"]), names[config["strategy"]]), []).append(episodes)
+        expected.setdefault((str(config["size"]), f"{names[config['strategy']]}, update every step"), []).append(
+            episodes
+        )
     runs, problems = read(OLD_RESULTS)
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in solve_table(runs).rows]
     found = {(row["N"], row["algorithm"]): row["mean episodes"].removeprefix("≥ ") for row in rows}

@@ -12,7 +12,20 @@ from bootdqn.runs.directory import RunDirectory
 from reference.user_code import ENVIRONMENT, STRATEGY
 from torture.legs import stopping_at
 
-SMALL = ["--size", "4", "--num-heads", "4", "--hidden-sizes", "8", "8", "--max-episodes", "40", "--quiet"]
+SMALL = [
+    "--size",
+    "4",
+    "--update-every",
+    "1",
+    "--num-heads",
+    "4",
+    "--hidden-sizes",
+    "8",
+    "8",
+    "--max-episodes",
+    "40",
+    "--quiet",
+]
 TRAIN = ["train", "deep-sea", *SMALL, "--no-stop-when-solved"]
 MINE = ["--strategy-from", "my_strategy.Mine"]
 GYM = ["train", "gym", "--env-id", "Mine-v0", "--total-steps", "60", "--learning-starts", "30", "--quiet"]

@@ -14,7 +14,14 @@ from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
 
-SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 2, "num_heads": 2, "hidden_sizes": [4]}
+SETTINGS = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 3,
+    "max_episodes": 2,
+    "num_heads": 2,
+    "hidden_sizes": [4],
+}
 
 
 @pytest.fixture(scope="module")

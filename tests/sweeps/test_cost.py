@@ -47,7 +47,7 @@ def test_a_dry_run_estimates_and_writes_nothing(tmp_path, capsys, monkeypatch):
     assert changed == "changed: seed=[0] size=[4]"
     assert count.startswith("6 runs in ")
     assert "at most" in printed
-    assert "40,000" in printed
+    assert "400,000" in printed
     assert not (tmp_path / "out").exists()
 
 
@@ -170,7 +170,7 @@ def test_the_end_of_a_sweep_is_that_of_a_slow_simulation_of_workers(seconds, wor
     assert _finishing_time(seconds, workers) == pytest.approx(now)
 
 
-DIVE = {"environment": "deep-sea", "size": 10, "max_episodes": 100}
+DIVE = {"environment": "deep-sea", "update_every": 1, "size": 10, "max_episodes": 100}
 PONG = {"environment": "atari", "game": "Pong", "total_frames": 5_000_000, "eval_every_frames": 1_000_000}
 CART = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 90}
 

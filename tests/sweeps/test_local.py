@@ -233,7 +233,7 @@ from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.sweeps.local import end_process, run_locally, start_process
 from bootdqn.config.train import from_flat
 
-settings = {"environment": "deep-sea", "size": 10, "max_episodes": 10**6, "stop_when_solved": False}
+settings = {"environment": "deep-sea", "update_every": 1, "size": 10, "max_episodes": 10**6, "stop_when_solved": False}
 runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(settings | {"seed": seed})) for seed in range(3)]
 started = []
 

@@ -31,7 +31,14 @@ pytestmark = [
 PATIENCE = 240
 """Timeout in seconds for what takes a few on an idle machine."""
 OFTEN = SavingConfig(checkpoint_every_steps=50)
-QUICK = {"environment": "deep-sea", "size": 4, "max_episodes": 30, "stop_when_solved": False, "strategy": "greedy"}
+QUICK = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 4,
+    "max_episodes": 30,
+    "stop_when_solved": False,
+    "strategy": "greedy",
+}
 HELD = QUICK | {"max_episodes": 100, "strategy": "held"}
 """400 steps, of which no process can make more than 60 before the run is released."""
 

@@ -21,7 +21,14 @@ from bootdqn.sweeps.sweep_file import PlannedRun
 from reference.planned import planned
 from reference.user_code import STRATEGY
 
-QUICK = {"environment": "deep-sea", "size": 4, "max_episodes": 30, "stop_when_solved": False, "strategy": "greedy"}
+QUICK = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 4,
+    "max_episodes": 30,
+    "stop_when_solved": False,
+    "strategy": "greedy",
+}
 TIMING = '{"seconds": 2.0, "step": 16}\n{"seconds": 4.0, "step": 40}\n{"seconds": 5.0, "st'
 
 

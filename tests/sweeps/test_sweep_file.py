@@ -8,7 +8,7 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.bsuite import BSUITE_IDS
-from bootdqn.config.train import default_settings, from_flat, to_flat
+from bootdqn.config.train import DEEP_SEA, default_settings, from_flat, to_flat
 from bootdqn.sweeps.cost import in_scheduling_order, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep, sweep_names
 from bootdqn.training.loop import make_components
@@ -60,9 +60,18 @@ def test_the_minatar_study_has_all_seeds_of_a_game_and_algorithm_and_the_presets
 
 def test_the_papers_sweeps_describe_their_part_of_the_paper_and_the_differences():
     assert load_sweep("paper-atari").description.startswith("The paper's Table 1: ")
-    study, papers = load_sweep("paper-deepsea"), default_settings()["deep-sea"]["max_episodes"]
-    (cap,) = {run.config.env.max_episodes for run in study.runs()}
-    assert f"{cap:,} episodes and not {papers:,}" in study.description
+    for name in ("paper-deepsea", "paper-deepsea-every-step"):
+        study = load_sweep(name)
+        (cap,) = {run.config.env.max_episodes for run in study.runs()}
+        assert f"{cap:,} episodes" in study.description
+
+
+def test_the_papers_deep_sea_study_has_one_update_an_episode_and_the_other_reading_one_a_step():
+    study, every_step = load_sweep("paper-deepsea").runs(), load_sweep("paper-deepsea-every-step").runs()
+    assert all(run.config.learner.update_every == run.config.env.size for run in study)
+    assert all(run.config.learner.update_every == 1 for run in every_step)
+    assert all(run.config.env.max_episodes == DEEP_SEA.env.max_episodes == 100_000 for run in study)
+    assert [run.name for run in study] == [run.name for run in every_step]
 
 
 def test_the_papers_atari_runs_have_the_papers_settings():
@@ -133,8 +142,8 @@ def test_variants_are_crossed_with_the_axes_and_named_by_what_they_change(tmp_pa
 
 
 def test_a_variant_takes_the_place_of_an_axis(tmp_path):
-    sweep = variants(tmp_path, "{}", "{size = 6, update_every = 6}", seeds=[0])
-    assert names(sweep.runs()) == ["size-5/seed-0", "size-6/update-every-6/seed-0", "size-6/seed-0"]
+    sweep = variants(tmp_path, "{}", "{size = 6, update_every = 2}", seeds=[0])
+    assert names(sweep.runs()) == ["size-5/seed-0", "size-6/update-every-2/seed-0", "size-6/seed-0"]
 
 
 def test_a_variant_that_changes_nothing_is_the_plain_run(tmp_path):

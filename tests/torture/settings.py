@@ -3,6 +3,7 @@
 DEEP_SEA_STEPS, LEARNING_STARTS, CAPACITY, EVALUATION_EVERY = 200, 40, 100, 40
 DEEP_SEA = {
     "environment": "deep-sea",
+    "update_every": 1,
     "size": 5,
     "deterministic": False,
     "max_episodes": DEEP_SEA_STEPS // 5,

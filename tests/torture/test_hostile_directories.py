@@ -20,6 +20,7 @@ from torture.legs import FreshProcess, replaced, stopping_at, train
 SWEEP = """
 [base]
 environment = "deep-sea"
+update_every = 1
 max_episodes = 40
 snapshot_every = "log"
 [axes]
@@ -27,7 +28,20 @@ size = [3]
 strategy = ["greedy"]
 seed = [0]
 """
-TRAIN = ["train", "deep-sea", "--size", "3", "--strategy", "greedy", "--max-episodes", "40", "--snapshot-every", "log"]
+TRAIN = [
+    "train",
+    "deep-sea",
+    "--update-every",
+    "1",
+    "--size",
+    "3",
+    "--strategy",
+    "greedy",
+    "--max-episodes",
+    "40",
+    "--snapshot-every",
+    "log",
+]
 DEMO = ["demo", "--sizes", "3", "--strategies", "greedy", "--num-seeds", "1", "--max-episodes", "40", "--workers", "1"]
 LONGEST_SECONDS = 120
 MOST_MEMORY = 2 * 2**30
@@ -111,7 +125,14 @@ def limited_memory():
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory):
     """A run directory in the middle of a run, and a finished one."""
-    settings = {"environment": "deep-sea", "size": 3, "strategy": "greedy", "max_episodes": 40, "snapshot_every": "log"}
+    settings = {
+        "environment": "deep-sea",
+        "update_every": 1,
+        "size": 3,
+        "strategy": "greedy",
+        "max_episodes": 40,
+        "snapshot_every": "log",
+    }
     path = tmp_path_factory.mktemp("bases")
     assert train(settings, path / "stopped", stopping_at(70), saving={"checkpoint_every_steps": 30}).exit_code == 143
     assert train(settings, path / "finished", saving={"keep_checkpoint": True}).exit_code == 0

@@ -12,6 +12,7 @@ from torture.legs import end_leg, results, start_leg, train_unbroken
 
 SETTINGS = {
     "environment": "deep-sea",
+    "update_every": 1,
     "size": 10,
     "deterministic": False,
     "stop_when_solved": False,

@@ -13,8 +13,8 @@ from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked
 from torture.legs import end_leg, replaced, results, start_leg, train_unbroken
 
-SETTINGS = {"environment": "deep-sea", "size": 3, "max_episodes": 20, "stop_when_solved": False, "num_heads": 2,
-            "hidden_sizes": [4], "snapshot_every": 20}  # fmt: skip
+SETTINGS = {"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 20, "stop_when_solved": False,
+            "num_heads": 2, "hidden_sizes": [4], "snapshot_every": 20}  # fmt: skip
 FILES = {"config.json", "metrics.jsonl", "provenance.json", "snapshots", "summary.json", "timing.jsonl",
          "weights.safetensors"}  # fmt: skip
 

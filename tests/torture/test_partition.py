@@ -21,7 +21,14 @@ from reference.network import HEAD_PORT, Host, Network
 PARTITION_SECONDS = 60
 PATIENCE = 600
 NUM_RUNS = 4
-SETTINGS = {"environment": "deep-sea", "size": 4, "max_episodes": 400, "stop_when_solved": False, "strategy": "slow"}
+SETTINGS = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 4,
+    "max_episodes": 400,
+    "stop_when_solved": False,
+    "strategy": "slow",
+}
 SLOW_ON_NODE_B = """
     import platform, time
     from dataclasses import dataclass

@@ -289,7 +289,7 @@ def test_the_environment_is_blamed_for_a_malformed_info(ragged):
 
 
 def test_without_masks_nothing_is_stored():
-    settings = resolve(from_flat({"environment": "deep-sea", "size": 3, "num_heads": 2}))
+    settings = resolve(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "num_heads": 2}))
     components = make_components(settings)
     next(train(settings, components))
     assert components.loop.legal is None

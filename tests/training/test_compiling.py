@@ -13,7 +13,14 @@ from bootdqn.training.compiling import COMPILING, compile_kernels
 from bootdqn.training.loop import make_components
 from bootdqn.training.run import run
 
-SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 20, "num_heads": 2, "learning_starts": 8}
+SMALL = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 3,
+    "max_episodes": 20,
+    "num_heads": 2,
+    "learning_starts": 8,
+}
 BY_NUMBERS = {"environment": "gym", "env_id": "CartPole-v1", "num_heads": 2, "learning_starts": 8}
 IMAGES = {"environment": "minatar", "game": "breakout", "num_heads": 2, "learning_starts": 8, "total_steps": 60}
 NOTHING_MORE_IS_COMPILED = """

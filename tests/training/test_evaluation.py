@@ -186,7 +186,7 @@ def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tm
 
 
 def test_a_run_is_evaluated_from_its_directory(tmp_path):
-    solved = {"environment": "deep-sea", "size": 4, "max_episodes": 400, "seed": 1}
+    solved = {"environment": "deep-sea", "update_every": 1, "size": 4, "max_episodes": 400, "seed": 1}
     run(from_flat(solved), tmp_path / "run")
     found, step, rule = evaluate_saved_run(
         tmp_path / "run", episodes=3, max_steps=100, rule="plurality", seed=0, video=tmp_path / "play.gif"
@@ -218,7 +218,7 @@ def test_settings_that_are_not_given_are_those_of_the_runs_own_evaluations(tmp_p
 
 
 def test_an_evaluation_reports_its_progress(tmp_path):
-    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
+    run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), tmp_path / "run")
     messages = []
     evaluate_saved_run(tmp_path / "run", episodes=2, max_steps=100, rule=None, seed=0, show=messages.append)
     assert messages[:2] == ["episode 1 of at most 2, 0 steps", "episode 1 of at most 2, 1 step"]
@@ -240,7 +240,7 @@ def test_progress_is_shown_as_text_without_markup(monkeypatch, capsys, terminal)
 @pytest.fixture
 def trained(tmp_path):
     path = tmp_path / "run"
-    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), path)
+    run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), path)
     return path
 
 
@@ -296,7 +296,7 @@ def test_the_video_extra_has_the_rendering_packages_of_gymnasium_in_pinned_versi
 
 
 def test_a_run_directory_without_weights_is_an_error_that_names_when_they_are_saved(tmp_path):
-    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
+    run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), tmp_path / "run")
     weights = RunDirectory(tmp_path / "run").weights
     options = {"episodes": 1, "max_steps": 10, "rule": "plurality", "seed": 0, "video": None}
     weights.write_bytes(weights.read_bytes()[:-100])

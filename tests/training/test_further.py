@@ -30,7 +30,14 @@ from reference.faults import (
 pytestmark = pytest.mark.usefixtures("one_thread")
 KEPT = SavingConfig(keep_checkpoint=True)
 LESS = {"total_steps": STEPS // 2 - 3}
-SEA = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "stop_when_solved": False}
+SEA = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 4,
+    "num_heads": 4,
+    "hidden_sizes": [8, 8],
+    "stop_when_solved": False,
+}
 
 
 def config(**settings):

@@ -169,7 +169,14 @@ def test_a_run_under_way_can_be_evaluated_and_inspected(tmp_path, monkeypatch, c
             assert run_command_line(["inspect", str(path), "--out", str(tmp_path / "page.html")]) == 0
 
     config = from_flat(
-        {"environment": "deep-sea", "size": 4, "num_heads": 3, "hidden_sizes": [8, 8], "max_episodes": 9}
+        {
+            "environment": "deep-sea",
+            "update_every": 1,
+            "size": 4,
+            "num_heads": 3,
+            "hidden_sizes": [8, 8],
+            "max_episodes": 9,
+        }
     )
     with steps_watched(monkeypatch, look):
         run(config, path, saving=SavingConfig(checkpoint_every_steps=20))

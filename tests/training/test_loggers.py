@@ -19,7 +19,14 @@ from bootdqn.training.loggers import WandbLogger, scalars
 from bootdqn.training.run import run
 from reference.faults import COMPILED, steps_watched, train
 
-SMALL = {"environment": "deep-sea", "size": 3, "max_episodes": 60, "stop_when_solved": False, "log_every": 20}
+SMALL = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 3,
+    "max_episodes": 60,
+    "stop_when_solved": False,
+    "log_every": 20,
+}
 
 
 def test_scalars_leave_out_steps_and_times_and_keep_metrics():

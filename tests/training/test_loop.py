@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from reference.faults import SMALL, disturbed
 
 
 def config(**settings):
-    small = {"environment": "deep-sea", "size": 5, "num_heads": 4, "hidden_sizes": [8, 8], "batch_size": 16}
+    small = {
+        "environment": "deep-sea",
+        "update_every": 1,
+        "size": 5,
+        "num_heads": 4,
+        "hidden_sizes": [8, 8],
+        "batch_size": 16,
+    }
     return resolve(from_flat(small | {"learning_starts": 20} | settings))
 
 
@@ -259,7 +267,9 @@ def test_deep_sea_is_learned():
 
 def test_the_random_streams_have_not_drifted():
     """Heads, returns and masks of seed 0 before anything is learned; a change here changes everybody's numbers."""
-    settings = resolve(from_flat({"environment": "deep-sea", "size": 10, "strategy": "greedy", "seed": 0}))
+    settings = resolve(
+        from_flat({"environment": "deep-sea", "update_every": 1, "size": 10, "strategy": "greedy", "seed": 0})
+    )
     components, log = spied(settings)
     episodes = [e for result in rounds(settings, components, 100) for e in result.finished]
     masks = np.stack([arguments[4] for name, arguments, _ in log if name == "add"])
@@ -271,3 +281,10 @@ def test_the_random_streams_have_not_drifted():
 GOLDEN_HEADS = [3, 14, 3, 7, 12, 13, 8, 3, 15, 7]
 GOLDEN_RETURNS = [-7, -5, -7, -5, -7, -5, -5, -7, -7, -5]
 GOLDEN_MASK_COUNTS = [10, 12, 12, 12, 10, 9, 9, 8, 8, 10]
+
+
+@pytest.mark.parametrize("period", ["update_every", "target_every"])
+def test_a_configuration_that_is_not_resolved_is_refused_and_not_trained_without_updates(period):
+    settings = resolve(from_flat({"environment": "deep-sea"}))
+    with pytest.raises(ValueError, match="resolve the configuration first"):
+        make_components(replace(settings, learner=replace(settings.learner, **{period: None})))

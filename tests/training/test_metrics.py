@@ -19,7 +19,14 @@ from bootdqn.training.run import run
 
 def recorded_and_done(path, **settings):
     """Return the records of a run of 40 episodes, and the rounds of the same run by hand."""
-    small = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
+    small = {
+        "environment": "deep-sea",
+        "update_every": 1,
+        "size": 4,
+        "num_heads": 4,
+        "hidden_sizes": [8, 8],
+        "max_episodes": 40,
+    }
     config = from_flat(small | {"stop_when_solved": False, "log_every": 11} | settings)
     run(config, path)
     resolved = resolve(config)

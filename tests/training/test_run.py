@@ -51,7 +51,14 @@ def step_result(finished, step=0):
 
 
 def config(**settings):
-    small = {"environment": "deep-sea", "size": 4, "num_heads": 4, "hidden_sizes": [8, 8], "max_episodes": 40}
+    small = {
+        "environment": "deep-sea",
+        "update_every": 1,
+        "size": 4,
+        "num_heads": 4,
+        "hidden_sizes": [8, 8],
+        "max_episodes": 40,
+    }
     return from_flat(small | {"stop_when_solved": False, "log_every": 10} | settings)
 
 

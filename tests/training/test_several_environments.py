@@ -11,7 +11,14 @@ from bootdqn.training.loop import make_components, train
 
 def started_components(num_envs):
     """Return the settings and the components of a run that acts and does not learn yet."""
-    small = {"environment": "deep-sea", "size": 5, "num_heads": 20, "hidden_sizes": [8, 8], "engine": "autograd"}
+    small = {
+        "environment": "deep-sea",
+        "update_every": 1,
+        "size": 5,
+        "num_heads": 20,
+        "hidden_sizes": [8, 8],
+        "engine": "autograd",
+    }
     settings = resolve(from_flat(small | {"num_envs": num_envs, "learning_starts": 10_000}))
     return settings, make_components(settings)
 

@@ -69,8 +69,8 @@ class LearnerConfig:
     """Loss of a TD error; huber has delta 1."""
     learning_starts: PositiveInt = 128
     """First update after this many transitions."""
-    update_every: PositiveInt = 1
-    """Environment steps from one update to the next."""
+    update_every: PositiveInt | None = None
+    """Environment steps from one update to the next (None: the size of the grid on DeepSea, so one an episode)."""
     target_every: PositiveInt | None = None
     """Environment steps from one change of the target networks to the next (None: the size of the grid on DeepSea)."""
     target_rate: Annotated[float, Range(gt=0, le=1)] = 1.0

@@ -58,8 +58,8 @@ class DeepSeaConfig(EpisodeBudget):
         return self.max_episodes * self.longest_episode
 
     @property
-    def default_target_every(self) -> int:
-        """Default of `target_every`."""
+    def default_period(self) -> int:
+        """Default of `update_every` and `target_every`."""
         return self.size
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class AtariConfig:
     budget: ClassVar[str] = "total_frames"
     required_field: ClassVar[str | None] = "game"
     minutes_between_checkpoints: ClassVar[float] = 10.0
-    default_target_every: ClassVar[None] = None
+    default_period: ClassVar[None] = None
     game: str = "Gravitar"
     """The game: "Private Eye", private_eye, PrivateEye and ALE/PrivateEye-v5 are the same one."""
     frame_skip: PositiveInt = 4

@@ -8,7 +8,7 @@ Preset = Literal["paper", "explorer"]
 _ENSEMBLE = {"strategy": "gain", "mask_probability": 1.0, "prior_scale": 3.0, "embedding_scale": 1.0}
 _LARGE_REPLAY = {"replay_capacity": 1_000_000}
 EXPLORER: Mapping[str, Mapping[str, Any]] = {
-    "deep-sea": _ENSEMBLE | _LARGE_REPLAY | {"target_every": 4},
+    "deep-sea": _ENSEMBLE | _LARGE_REPLAY | {"update_every": 1, "target_every": 4},
     "bsuite": _ENSEMBLE | _LARGE_REPLAY,
     "atari": {"strategy": "gain"},
     "minatar": {"strategy": "gain"},

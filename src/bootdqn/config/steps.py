@@ -12,8 +12,8 @@ class OneFrameSteps:
     eval_every_steps: int | None
 
     @property
-    def default_target_every(self) -> int | None:
-        """Default of `target_every`; None where it has none."""
+    def default_period(self) -> int | None:
+        """Default of `update_every` and `target_every`, in steps; None where they have none."""
         return None
 
     @property

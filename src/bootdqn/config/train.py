@@ -101,8 +101,10 @@ class TrainConfig(Generic[EnvT]):
     run: RunConfig = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        if self.learner.target_every is None and self.env.default_target_every is None:
-            raise ValueError("--target-every needs a number of steps here; only DeepSea has a default for None")
+        for name in ("update_every", "target_every"):
+            if getattr(self.learner, name) is None and self.env.default_period is None:
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{flag} needs a number of steps here; only DeepSea has a default for None")
         capacity, fewest = self.replay.replay_capacity, self.run.num_envs * (self.env.frame_stack + 1)
         if capacity < fewest:
             raise ValueError(
@@ -183,7 +185,9 @@ is found, prioritized replay and five-step targets carry it back along its episo
 """
 
 BSUITE = TrainConfig(
-    env=BsuiteConfig(), actor=ActorConfig(strategy="evoi:reduce=sum"), learner=LearnerConfig(target_every=4)
+    env=BsuiteConfig(),
+    actor=ActorConfig(strategy="evoi:reduce=sum"),
+    learner=LearnerConfig(update_every=1, target_every=4),
 )
 """The paper's DeepSea settings, with the target copy every 4 steps of bsuite's own Bootstrapped DQN.
 
@@ -239,8 +243,11 @@ def _listed(settings: Mapping[str, Any]) -> str:
 def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
     """Return `config` with every value that depends on another one filled in."""
     env, learner = config.env, config.learner
-    if learner.target_every is None:
-        learner = replace(learner, target_every=env.default_target_every)
+    learner = replace(
+        learner,
+        update_every=learner.update_every or env.default_period,
+        target_every=learner.target_every or env.default_period,
+    )
     if isinstance(env, DeepSeaConfig) and env.mapping_seed is None and env.randomize_actions:
         env = replace(env, mapping_seed=config.run.seed)
     if isinstance(env, BsuiteConfig) and env.max_episodes is None:

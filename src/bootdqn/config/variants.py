@@ -132,8 +132,8 @@ class Variant:
 def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Variant:
     """Return the variant of a run.
 
-    A setting that `config` lacks, because an earlier version wrote it, has its default. On DeepSea a target update
-    every N steps and a mapping by the run's seed are the defaults, and an update every N steps is one per episode.
+    A setting that `config` lacks, because an earlier version wrote it, has its default. On DeepSea an update and a
+    target copy every N steps, and a mapping by the run's seed, are the defaults.
     The settings of the preset `explorer`, if the run has all of them, are one setting, `preset`.
 
     Args:
@@ -150,11 +150,9 @@ def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Varian
     if len(explorer) >= _FEWEST_OF_PRESET and explorer.items() <= (dict(defaults) | dict(config)).items():
         changed = {name: value for name, value in changed.items() if name not in explorer} | {"preset": "explorer"}
     if kind == "deep-sea":
-        for name, resolved in (("target_every", size), ("mapping_seed", config.get("seed"))):
+        for name, resolved in (("update_every", size), ("target_every", size), ("mapping_seed", config.get("seed"))):
             if changed.get(name) == resolved:
                 changed.pop(name, None)
-        if "update_every" in changed and changed["update_every"] == size:
-            changed["update_every"] = "episode"
     return Variant(str(config["strategy"]), tuple((name, _hashable(changed[name])) for name in sorted(changed)))
 
 
@@ -210,6 +208,7 @@ _CHANGES: dict[Any, str] = {
     "mapping_seed": "fixed map {}",
     "mask_probability": "masks p = {}",
     "num_heads": "K = {}",
+    ("update_every", 1): "update every step",
     "update_every": "update every {}",
 }
 

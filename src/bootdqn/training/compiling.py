@@ -55,6 +55,7 @@ def _train_a_little(compiled: bool, replay: ReplaySampling, *, several_steps: bo
         learner=LearnerConfig(
             batch_size=2,
             learning_starts=2,
+            update_every=1,
             target_every=2,
             n_step=2 if several_steps else 1,
             engine="compiled" if compiled else "autograd",

@@ -178,7 +178,13 @@ class Components:
 
 
 def make_components(config: TrainConfig[Any]) -> Components:
-    """Build the components of the run that the resolved `config` describes."""
+    """Build the components of the run that the resolved `config` describes.
+
+    Raises:
+        ValueError: The configuration is not resolved.
+    """
+    if None in (config.learner.update_every, config.learner.target_every):
+        raise ValueError("resolve the configuration first: it says None for when to update")
     streams = RandomStreams(config.run.seed)
     environments = [make_environment(config.env) for _ in range(config.run.num_envs)]
     spec = spec_of(environments[0])
@@ -256,12 +262,12 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
         before, here.step = here.step, here.step + len(environments)
         may_learn, updates = here.step >= rules.learning_starts and len(replay) > 0, []
         for step in range(before + 1, here.step + 1):
-            if may_learn and step % rules.update_every == 0:
+            if may_learn and _is_due(step, rules.update_every):
                 batch = replay.sample(rules.batch_size, sampling, config.replay.beta_at(here.step))
                 updates.append(learner.update(batch))
                 replay.update_priorities(batch.slot, updates[-1].td_error)
                 here.learning = True
-            if rules.target_every and step % rules.target_every == 0:
+            if _is_due(step, rules.target_every):
                 learner.update_target()
         yield StepResult(here.step, acting, finished, updates)
 
@@ -303,6 +309,11 @@ def _blamed_on(components: Components, env: int) -> AbstractContextManager[None]
 
 def _named(env: int) -> str:
     return f"environment {env}"
+
+
+def _is_due(step: int, every: int | None) -> bool:
+    """Return whether something that is done every so many steps is done at `step`."""
+    return every is not None and step % every == 0
 
 
 def _sign(reward: Any) -> float:
