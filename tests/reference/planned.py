@@ -13,6 +13,14 @@ SMALL = {
     "hidden_sizes": [8, 8],
     "max_episodes": 40,
 }
+QUICK = {
+    "environment": "deep-sea",
+    "update_every": 1,
+    "size": 4,
+    "max_episodes": 30,
+    "stop_when_solved": False,
+    "strategy": "greedy",
+}
 
 
 def planned(name, **settings):

@@ -14,6 +14,7 @@ from bootdqn.reports.report import write_report
 from bootdqn.reports.style import UNFINISHED_CAPTION
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import run
+from reference.planned import SMALL
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 
 
@@ -50,15 +51,7 @@ def captions(root):
 
 
 def test_the_lines_of_a_run_are_its_records(tmp_path):
-    small = {
-        "environment": "deep-sea",
-        "update_every": 1,
-        "size": 4,
-        "num_heads": 4,
-        "hidden_sizes": [8, 8],
-        "max_episodes": 40,
-    }
-    run(from_flat(small | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run")
+    run(from_flat(SMALL | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run")
     records = list(RunDirectory(tmp_path / "run").read_metrics("update"))
     assert len(records) == 6
     panels = acting(tmp_path).axes

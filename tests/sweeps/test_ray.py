@@ -21,6 +21,7 @@ from bootdqn.sweeps.ray_sweep import run_on_ray
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
+from reference.planned import QUICK
 from reference.ray_cluster import RayCluster, unshare_mounts
 from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE
 
@@ -31,14 +32,6 @@ pytestmark = [
 PATIENCE = 240
 """Timeout in seconds for what takes a few on an idle machine."""
 OFTEN = SavingConfig(checkpoint_every_steps=50)
-QUICK = {
-    "environment": "deep-sea",
-    "update_every": 1,
-    "size": 4,
-    "max_episodes": 30,
-    "stop_when_solved": False,
-    "strategy": "greedy",
-}
 HELD = QUICK | {"max_episodes": 100, "strategy": "held"}
 """400 steps, of which no process can make more than 60 before the run is released."""
 

@@ -18,17 +18,9 @@ from bootdqn.sweeps.local import RunSettings
 from bootdqn.sweeps.ray_driver import RayBackend, Request, TaskResult, node_problem, read_progress
 from bootdqn.sweeps.ray_sweep import run_on_ray
 from bootdqn.sweeps.sweep_file import PlannedRun
-from reference.planned import planned
+from reference.planned import QUICK, planned
 from reference.user_code import STRATEGY
 
-QUICK = {
-    "environment": "deep-sea",
-    "update_every": 1,
-    "size": 4,
-    "max_episodes": 30,
-    "stop_when_solved": False,
-    "strategy": "greedy",
-}
 TIMING = '{"seconds": 2.0, "step": 16}\n{"seconds": 4.0, "step": 40}\n{"seconds": 5.0, "st'
 
 

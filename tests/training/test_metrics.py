@@ -15,19 +15,12 @@ from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.loop import Acting, make_components, train
 from bootdqn.training.metrics import ActingAverages, is_record_due
 from bootdqn.training.run import run
+from reference.planned import SMALL
 
 
 def recorded_and_done(path, **settings):
     """Return the records of a run of 40 episodes, and the rounds of the same run by hand."""
-    small = {
-        "environment": "deep-sea",
-        "update_every": 1,
-        "size": 4,
-        "num_heads": 4,
-        "hidden_sizes": [8, 8],
-        "max_episodes": 40,
-    }
-    config = from_flat(small | {"stop_when_solved": False, "log_every": 11} | settings)
+    config = from_flat(SMALL | {"stop_when_solved": False, "log_every": 11} | settings)
     run(config, path)
     resolved = resolve(config)
     rounds = list(itertools.islice(train(resolved, make_components(resolved)), 160 // resolved.run.num_envs))

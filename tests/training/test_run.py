@@ -34,6 +34,7 @@ from bootdqn.training.display import result_of_summary, summary_line
 from bootdqn.training.loop import Acting, EpisodeResult, StepResult
 from bootdqn.training.run import default_run_dir, run
 from bootdqn.training.stopping import make_stopping_rule
+from reference.planned import SMALL
 
 MODES = [
     (cudnn, "allow_tf32"),
@@ -51,15 +52,7 @@ def step_result(finished, step=0):
 
 
 def config(**settings):
-    small = {
-        "environment": "deep-sea",
-        "update_every": 1,
-        "size": 4,
-        "num_heads": 4,
-        "hidden_sizes": [8, 8],
-        "max_episodes": 40,
-    }
-    return from_flat(small | {"stop_when_solved": False, "log_every": 10} | settings)
+    return from_flat(SMALL | {"stop_when_solved": False, "log_every": 10} | settings)
 
 
 def test_the_directory_of_a_finished_run_is_complete(tmp_path):
