@@ -20,7 +20,7 @@ from bootdqn.envs.deep_sea import BAD_FRACTION
 from bootdqn.reports import deep_sea
 from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, plot_episodes
 from bootdqn.reports.statistics import can_differ
-from bootdqn.reports.style import RC_PARAMS, labelled_lines, legend_below
+from bootdqn.reports.style import RC_PARAMS, cap_ticks, labelled_lines, legend_below
 from bootdqn.runs.directory import find_runs
 from reproduction import studies
 from reproduction.claims import COLOURS, DEEP_SEA_CLAIMS, DEEP_SEA_EVOI
@@ -49,12 +49,14 @@ def readings_figure(_: str) -> Figure:
     with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(12, 5.4), layout="constrained")
         panels = list(figure.subplots(1, len(READINGS)))
-        for (study, title), axes in zip(READINGS.items(), panels, strict=True):
-            plot_episodes(axes, reading_runs(study))
+        runs = [reading_runs(study) for study in READINGS]
+        for axes, of_reading, title in zip(panels, runs, READINGS.values(), strict=True):
+            plot_episodes(axes, of_reading)
             axes.set_title(title.capitalize())
         low, high = zip(*(axes.get_ylim() for axes in panels), strict=True)
-        for axes in panels:
+        for axes, of_reading in zip(panels, runs, strict=True):
             axes.set_ylim(min(low), max(high))  # shared axes would share the ticks, too, which end at the cap
+            axes.set_yticks(cap_ticks(min(low), of_reading.budget.max()))
         legend_below(figure, labelled_lines(panels[0]))
         return figure
 
