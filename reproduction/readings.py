@@ -77,7 +77,7 @@ def judged(runs: pd.DataFrame) -> list[Verdict]:
 def preferred(verdicts: dict[str, list[Verdict]]) -> str | None:
     """Return the study whose runs support more claims, at a tie contradict fewer; None where that does not decide.
 
-    The rule was written before the runs, in the sweep `paper-deepsea`.
+    The rule was written when the first run was finished, in the sweep `paper-deepsea`.
     """
     statuses = {study: [verdict.status for verdict in found] for study, found in verdicts.items()}
     scores = {study: (found.count(SUPPORTED), -found.count(CONTRADICTED)) for study, found in statuses.items()}

@@ -1,4 +1,4 @@
-"""The two readings of DeepSea's updates are compared by the rule that was written before the runs."""
+"""The two readings of DeepSea's updates are compared by the rule that its sweep states."""
 
 import json
 
