@@ -121,11 +121,13 @@ def solved_recently(bad: Iterable[bool], window: int = WINDOW) -> int | None:
 
 
 def recently_table(study: str) -> str:
-    """Return mean episodes by the regret so far and by that of the last episodes, a row for each size and algorithm."""
+    """Return mean episodes by the regret so far and by that of the last episodes, and the verdicts by the latter."""
     recent = json.loads((studies.RESULTS / study / RECENT).read_text(encoding="utf-8"))
     runs = reading_runs(study)
     runs = runs.assign(solved_at_strict=[recent[run] for run in runs.run])
-    return by_two_rules(reading_runs(study), runs)
+    statuses = ", ".join(verdict.status for verdict in judged(runs))
+    verdicts = f"By the last {WINDOW} episodes, the verdicts on the claims above are, in their order: {statuses}."
+    return f"{by_two_rules(reading_runs(study), runs)}\n\n{verdicts}"
 
 
 def by_two_rules(so_far: pd.DataFrame, recently: pd.DataFrame) -> str:
