@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from bootdqn.config.train import from_flat
+from bootdqn.config.train import from_flat, resolve
 from bootdqn.sweeps.sweep_file import PlannedRun
 
 SMALL = {
@@ -25,4 +25,4 @@ QUICK = {
 
 def planned(name, **settings):
     """Return a run of this name; `settings` are what is different about it."""
-    return PlannedRun(PurePosixPath(name), from_flat(SMALL | settings))
+    return PlannedRun(PurePosixPath(name), resolve(from_flat(SMALL | settings)))

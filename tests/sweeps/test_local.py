@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from bootdqn.cli.main import run_command_line
-from bootdqn.config.train import SavingConfig, from_flat, resolve
+from bootdqn.config.train import SavingConfig, from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.signals import STOP_SIGNALS
 from bootdqn.sweeps.executor import Ended, Progressed, Started, split_done
@@ -142,7 +142,7 @@ def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tm
 
 
 def test_a_configuration_with_its_summary_counts_as_done_and_nothing_else(tmp_path):
-    config = resolve(planned("one").config)
+    config = planned("one").config
     runs = [PlannedRun(PurePosixPath(name), config) for name in ("kept", "new", "other", "nameless")]
     run(config, tmp_path / "kept")
     for file in (tmp_path / "kept").iterdir():
