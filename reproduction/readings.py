@@ -9,6 +9,7 @@ last episodes: `results/deep-sea/recent.json`.
 
 import json
 import sys
+from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bootdqn.envs.deep_sea import BAD_FRACTION
+from bootdqn.envs.deep_sea import BAD_FRACTION, MIN_GOOD_EPISODES
 from bootdqn.reports import deep_sea
 from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, plot_episodes
 from bootdqn.reports.statistics import can_differ
@@ -109,13 +110,14 @@ def verdicts_table(_: str) -> str:
 
 
 def solved_recently(bad: Iterable[bool], window: int = WINDOW) -> int | None:
-    """Return the first episode of whose last `window` fewer than nine tenths were bad; None if there is none."""
-    recent: list[bool] = []
+    """Return the first episode at which fewer than nine tenths of the last `window` were bad and at least ten good.
+
+    Before there are so many, all episodes so far count. None if there is no such episode.
+    """
+    recent = deque[bool](maxlen=window)
     for episode, is_bad in enumerate(bad, start=1):
         recent.append(is_bad)
-        if len(recent) > window:
-            recent.pop(0)
-        if len(recent) == window and sum(recent) < BAD_FRACTION * window:
+        if sum(recent) < BAD_FRACTION * len(recent) and len(recent) - sum(recent) >= MIN_GOOD_EPISODES:
             return episode
     return None
 
@@ -139,16 +141,19 @@ def by_two_rules(so_far: pd.DataFrame, recently: pd.DataFrame) -> str:
 
 
 def main(runs: Sequence[str]) -> None:
-    """Write when each run was solved by the regret of its last episodes."""
-    root = Path(runs[0])
-    found = {}
-    for run in find_runs(root):
-        if (run.read_summary() or {}).get("status") == "finished":
-            bad = (bool(record["bad"]) for record in run.read_metrics("episode"))
-            found[str(run.path.relative_to(root))] = solved_recently(bad)
-    kept = studies.RESULTS / PER_EPISODE / RECENT
+    """Write when each run that still has its metrics was solved by the regret of its last episodes."""
+    root, kept = Path(runs[0]), studies.RESULTS / PER_EPISODE / RECENT
+    found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    finished = [
+        run
+        for run in find_runs(root)
+        if run.metrics.exists() and (run.read_summary() or {}).get("status") == "finished"
+    ]
+    for run in finished:
+        bad = (bool(record["bad"]) for record in run.read_metrics("episode"))
+        found[run.path.relative_to(root).as_posix()] = solved_recently(bad)
     kept.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", encoding="utf-8")
-    print(f"{len(found)} runs in {kept}")
+    print(f"{len(finished)} runs read, {len(found)} in {kept}")
 
 
 if __name__ == "__main__":
