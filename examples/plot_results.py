@@ -35,7 +35,10 @@ def plot_metrics(axes: Axes, path: Path) -> None:
 
 def main(out: Path) -> None:
     """Write both figures to the directory `out`."""
-    for name, plot, study in (("results", plot_results, "deep-sea"), ("metrics", plot_metrics, "atari-alien-longer")):
+    for name, plot, study in (
+        ("results", plot_results, "deep-sea-every-step"),
+        ("metrics", plot_metrics, "atari-alien-longer"),
+    ):
         figure = Figure(figsize=SIZE, layout="constrained")
         plot(figure.subplots(), RESULTS / study)
         figure.axes[0].legend(fontsize=8, frameon=False)

@@ -94,7 +94,7 @@ def enough_seeds(runs: pd.DataFrame) -> bool:
 
 
 def verdicts_table(_: str) -> str:
-    """Judge the claims in each reading, and name the one that gives the paper's figure."""
+    """Judge the claims in each reading, and name the one that the rule prefers."""
     readings = {study: reading_runs(study) for study in READINGS}
     verdicts = {study: judged(runs) for study, runs in readings.items()}
     rows = [

@@ -116,6 +116,8 @@ def test_the_start_of_a_run_shows_what_the_preset_sets_and_what_was_changed():
         ({"mapping_seed": 7}, "preset paper with mapping_seed 7"),
         ({"size": 8, "target_every": 4}, "preset paper with size 8, target_every 4"),
         ({"size": 8, "target_every": 8}, "preset paper with size 8"),
+        ({"size": 8, "update_every": 8}, "preset paper with size 8"),
+        ({"size": 8, "update_every": 1}, "preset paper with size 8, update_every 1"),
         ({"environment": "bsuite", "bsuite_id": "deep_sea/3"}, "preset paper with bsuite_id deep_sea/3"),
         ({"environment": "gym", "env_id": "CartPole-v1", "seed": 2}, "preset paper with seed 2"),
     ],
@@ -139,7 +141,7 @@ def test_reports_label_its_settings_by_the_name_of_the_preset():
 def test_a_run_without_one_of_its_settings_has_another_label(name):
     defaults = default_settings()["deep-sea"]
     config = to_flat(resolve(from_flat({"environment": "deep-sea", "preset": "explorer"})))
-    default = config["size"] if name == "target_every" else defaults[name]
+    default = config["size"] if name in ("update_every", "target_every") else defaults[name]
     labels = {label(variant_of(config | {name: value}, defaults)) for value in (default, config[name], 7)}
     assert len(labels) == 3
     assert sum("explorer" in one for one in labels) == 1

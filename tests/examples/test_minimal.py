@@ -176,7 +176,7 @@ def test_it_solves_deep_sea_with_evoi():
 
 @pytest.mark.parametrize("strategy", ["greedy", "ucb", "gain", "evoi"])
 def test_every_strategy_trains(strategy, capsys):
-    config = example["Config"](strategy=strategy, size=4, max_episodes=50, replay_capacity=100)
+    config = example["Config"](strategy=strategy, size=4, update_every=1, max_episodes=50, replay_capacity=100)
     solved_at = example["train"](config)
     assert solved_at is None or 10 <= solved_at <= 50
     assert solved_at or "episode 50:" in capsys.readouterr().out

@@ -41,7 +41,19 @@ def test_the_commands_of_the_readme_run(directory, user_code, capsys):
 
 def test_without_hope_it_is_bootdqn_to_the_byte(directory, user_code):
     user_code.load_strategy("my_strategy.Hopeful")
-    small = ["train", "deep-sea", "--size", "4", "--num-heads", "4", "--max-episodes", "40", "--quiet"]
+    small = [
+        "train",
+        "deep-sea",
+        "--size",
+        "4",
+        "--update-every",
+        "1",
+        "--num-heads",
+        "4",
+        "--max-episodes",
+        "40",
+        "--quiet",
+    ]
     for strategy in ("greedy", "hopeful:hope=0"):
         assert run_command_line([*small, "--strategy", strategy, "--run-dir", strategy]) == 0
     one, other = ((directory / name / "metrics.jsonl").read_bytes() for name in ("greedy", "hopeful:hope=0"))

@@ -12,6 +12,7 @@ from reproduction.studies import ROOT
 PAGES = [
     "docs/reproduction/atari.md",
     "docs/reproduction/deep-sea.md",
+    "docs/reproduction/deep-sea-every-step.md",
     "docs/reproduction/deep-sea-choices.md",
     "docs/reproduction/deep-sea-frontier.md",
     "docs/what-helps.md",

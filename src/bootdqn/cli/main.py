@@ -109,9 +109,9 @@ COMMANDS: dict[str, Any] = {
         SweepCommand,
         "Train every run of an experiment, on this machine or on a Ray cluster; the same command resumes a sweep that "
         "was stopped."
-        "\n\nThe paper's experiments: paper-atari, paper-diversity, paper-deepsea. Ours: paper-minatar, minatar-heads, "
-        "deepsea-frontier, deepsea-ablation, deepsea-sensitivity. bsuite's: bsuite-exploration. Each also as "
-        "NAME-smoke, which takes a minute.",
+        "\n\nThe paper's experiments: paper-atari, paper-diversity, paper-deepsea. Ours: paper-deepsea-every-step, "
+        "paper-minatar, minatar-heads, deepsea-frontier, deepsea-ablation, deepsea-sensitivity. bsuite's: "
+        "bsuite-exploration. Each also as NAME-smoke, which takes a minute.",
         example="bootdqn sweep paper-deepsea --out runs/deepsea 'seed=[0,1,2]' --dry-run",
     ),
     "report": CommandSpec(
