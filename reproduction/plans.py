@@ -1,7 +1,7 @@
 """The sweeps that studies follow, and how many of their runs are finished."""
 
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.sweeps.sweep_file import load_sweep, sweep_names
+from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep, sweep_names
 from reproduction.studies import RESULTS, ROOT
 
 _FILES = "reproduction/sweeps"
@@ -26,9 +26,14 @@ SWEEPS = {
 """The sweep of each study: its name, or its file."""
 
 
+def planned_runs(study: str) -> list[PlannedRun]:
+    """Return the runs that the sweep of a study plans."""
+    sweep = SWEEPS[study]
+    return load_sweep(sweep if sweep in sweep_names() else str(ROOT / sweep)).runs()
+
+
 def progress(study: str) -> tuple[int, int]:
     """Return how many of a study's planned runs are finished, and how many are planned."""
-    sweep = SWEEPS[study]
-    planned = load_sweep(sweep if sweep in sweep_names() else str(ROOT / sweep)).runs()
+    planned = planned_runs(study)
     summaries = (RunDirectory(RESULTS / study / run.name).read_summary() or {} for run in planned)
     return sum(summary.get("status") == "finished" for summary in summaries), len(planned)
