@@ -20,6 +20,7 @@ from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
 from reproduction.minatar_learning_rate import learning_rates
 from reproduction.minigrid import doorkey_table
+from reproduction.preset_comparison import preset_table
 from reproduction.studies import ROOT, has_runs
 from reproduction.swing_up import swing_up_table
 
@@ -31,6 +32,7 @@ ENSEMBLES = "docs/reproduction/ensembles.md"
 ATARI = "docs/reproduction/atari.md"
 MINATAR = "docs/minatar.md"
 BSUITE, MINIGRID = "docs/bsuite.md", "docs/minigrid.md"
+PRESETS = "docs/presets.md"
 ANALOGUES = "docs/reproduction/minatar.md"
 SPEED, SPEED_ATARI = "docs/speed.md", "docs/speed-atari.md"
 WHAT_HELPS = "docs/what-helps.md"
@@ -106,6 +108,7 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (WHAT_HELPS, "deep-sea-explorer each-seed", tables.each_seed),
     (WHAT_HELPS, "deep-sea-large count", tables.count),
     (WHAT_HELPS, "deep-sea-large each-seed", tables.each_seed),
+    (PRESETS, "explorer-harm scores", preset_table),
     (FRONTIER, "deep-sea-ablation count", tables.count),
     (FRONTIER, "deep-sea-ablation figure", figures.ABLATION),
     (FRONTIER, "deep-sea-ablation each-seed", tables.each_seed),

@@ -79,3 +79,14 @@ def format_number(value: float) -> str:
     decimals = max(0, 3 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").removesuffix(".") if decimals else text
+
+
+def format_difference(value: float) -> str:
+    """Return a number as `format_number` does, with its sign, a minus as people write it.
+
+    Example:
+        >>> [format_difference(value) for value in (-1.5, 0.0, 2.0)]
+        ['−1.5', '0', '+2']
+    """
+    sign = "+" if value > 0 else "\N{MINUS SIGN}" if value < 0 else ""
+    return f"{sign}{format_number(abs(value))}"

@@ -6,14 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bootdqn.common.text import format_number
+from bootdqn.common.text import format_difference, format_number
 from bootdqn.config.variants import label
 from bootdqn.reports import atari, deep_sea, gymnasium, paper
 from bootdqn.reports.statistics import can_differ, format_p_value, interval_of_difference, rank_test
 from bootdqn.reports.suites import Suite
 from bootdqn.reports.tables import Table
 
-MINUS = "\N{MINUS SIGN}"
 MAX_ROWS = 8
 """Comparisons on the first screen."""
 
@@ -50,20 +49,15 @@ class Comparison(NamedTuple):
         if self.ours_censored:
             return "", ""
         ends = interval_of_difference(self.ours, self.theirs)
-        difference = _signed(float(np.mean(self.ours) - np.mean(self.theirs)))
+        difference = format_difference(float(np.mean(self.ours) - np.mean(self.theirs)))
         if self.theirs_censored:
-            return f"≤ {difference}", "" if ends is None else f"≤ {_signed(ends[1])}"
-        return difference, "" if ends is None else f"{_signed(ends[0])} to {_signed(ends[1])}"
+            return f"≤ {difference}", "" if ends is None else f"≤ {format_difference(ends[1])}"
+        return difference, "" if ends is None else f"{format_difference(ends[0])} to {format_difference(ends[1])}"
 
     def _test(self) -> str:
         if not can_differ(len(self.ours), len(self.theirs)):
             return "too few seeds"
         return format_p_value(rank_test(self.ours, self.theirs)[1])
-
-
-def _signed(value: float) -> str:
-    sign = "+" if value > 0 else MINUS if value < 0 else ""
-    return f"{sign}{format_number(abs(value))}"
 
 
 def comparisons_table(
