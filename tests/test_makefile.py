@@ -1,6 +1,7 @@
 """The Makefile installs what it is asked for, whatever was installed before; a release is checked by every command."""
 
 import os
+import re
 import subprocess
 import time
 import tomllib
@@ -23,9 +24,14 @@ def project(tmp_path):
     return tmp_path
 
 
+VARIABLES = re.findall(r"^(\w+) \?= ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+"""Variables that can be given to make, which hands them to the tests."""
+
+
 def make(project, *words):
     """Run make as from a shell, also where the tests themselves were started by a make with arguments."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "EXTRAS"))}
+    given = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", *VARIABLES}
+    inherited = {name: value for name, value in os.environ.items() if name not in given}
     return subprocess.run(
         ["make", *words], cwd=project, check=True, capture_output=True, text=True, env=inherited
     ).stdout
