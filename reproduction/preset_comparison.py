@@ -30,7 +30,7 @@ def preset_table(study: str) -> str:
                 str(task),
                 *(_mean_and_each(values) for values in (paper, explorer)),
                 format_difference(float(np.mean(explorer) - np.mean(paper))),
-                "" if ends is None else f"{format_difference(ends[0])} to {format_difference(ends[1])}",
+                "" if ends is None else " to ".join(map(_bound, ends)),
                 format_p_value(p),
                 verdict,
             )
@@ -41,3 +41,8 @@ def preset_table(study: str) -> str:
 
 def _mean_and_each(values: list[float]) -> str:
     return f"**{format_number(float(np.mean(values)))}** ({', '.join(map(format_number, values))})"
+
+
+def _bound(end: float) -> str:
+    """Return an end of an interval to two digits: versions of SciPy differ in the fourth."""
+    return format_difference(float(f"{end:.2g}"))
