@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import inspect
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -326,6 +327,28 @@ def flags_of(command, leave_out=()):
 def test_a_function_has_the_arguments_of_its_command(function, command):
     arguments = set(inspect.signature(function).parameters) - {"progress", "environment", "settings"}
     assert arguments == flags_of(command, leave_out=("config", "user_code", "quiet")) - {"quiet"}
+
+
+def test_what_followed_from_a_setting_follows_again_when_that_is_changed(tmp_path):
+    quick = {"max_episodes": 3, "num_heads": 2, "progress": False}
+    bootdqn.train("deep-sea", tmp_path / "one", size=4, seed=3, target_every=7, **quick)
+    config = json.loads((tmp_path / "one/config.json").read_text())
+    assert (config["mapping_seed"], config["update_every"]) == (3, 4)
+    bootdqn.train(config, tmp_path / "other", size=5, seed=8, progress=False)
+    changed = json.loads((tmp_path / "other/config.json").read_text())
+    expected = config | {"size": 5, "seed": 8, "mapping_seed": 8, "update_every": 5}
+    assert changed == expected, "what was chosen, as target_every, stays"
+    bootdqn.train(config | {"mapping_seed": 42}, tmp_path / "third", seed=8, progress=False)
+    assert json.loads((tmp_path / "third/config.json").read_text())["mapping_seed"] == 42
+
+
+def test_a_run_too_short_to_learn_or_to_be_evaluated_says_so(tmp_path, capsys):
+    bootdqn.train("gym", tmp_path / "short", env_id="CartPole-v1", total_steps=500, num_heads=2)
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "nothing will be learned: the run ends after at most 500 steps" in shown
+    assert "--learning-starts 1,000" in shown
+    assert "will not be evaluated" in shown
+    assert "--eval-every-steps 10,000" in shown
 
 
 def test_keyword_arguments_are_settings(directory):

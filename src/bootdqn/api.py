@@ -81,7 +81,7 @@ def train(
     from bootdqn.training.display import progress_line
     from bootdqn.training.run import default_run_dir, run
 
-    config = from_flat(_flat_settings(_all_settings(environment, settings)))
+    config = from_flat(_all_settings(environment, settings))
     if warning := script_warning(config.actor.strategy_from or ""):
         warnings.warn(warning, stacklevel=2)
     path = default_run_dir(config) if run_dir is None else Path(run_dir)
@@ -102,12 +102,20 @@ def train(
     return RunResult(path, outcome.summary)
 
 
-def _all_settings(environment: Any, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return all settings as one mapping; raise a ValueError that shows how to call `train` where they are none."""
+def _all_settings(environment: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all settings as one flat mapping.
+
+    Raises:
+        ValueError: `environment` is neither a name nor a mapping; the message shows how to call `train`.
+    """
+    from bootdqn.config.train import without_derived
+
+    changes = _flat_settings(settings)
     if isinstance(environment, str):
-        return {"environment": environment} | dict(settings)
+        return {"environment": environment} | changes
     if isinstance(environment, Mapping):
-        return dict(environment) | dict(settings)
+        given = _flat_settings(environment)
+        return (without_derived(given) if changes and "environment" in given else given) | changes
     raise ValueError(
         f"environment must be a name or a mapping of settings, as in bootdqn.train('deep-sea', size=10); "
         f"got {environment!r}"

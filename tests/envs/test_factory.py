@@ -67,6 +67,10 @@ def test_options_reach_the_environment_with_their_types():
     assert spec_of(make_environment(config)).observation == DiscreteSpec(1 + (4 - 1) + (2 - 1) + 2)  # and the two ends
     lake = GymConfig(env_id="FrozenLake-v1", env_options=("is_slippery=false", "map_name=8x8"))
     assert lake.options == {"is_slippery": False, "map_name": "8x8"}
+    for written in ("False", "FALSE"):  # as in Python; a text would be true
+        assert GymConfig(env_id="FrozenLake-v1", env_options=(f"is_slippery={written}",)).options == {
+            "is_slippery": False
+        }
     assert spec_of(make_environment(lake)).observation == DiscreteSpec(64)
 
 

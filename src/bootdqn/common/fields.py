@@ -266,6 +266,8 @@ def _parse(kind: Any, text: str) -> Any:
 def _parse_literal(text: str) -> Any:
     if text.lower() in ("none", "null"):
         return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     try:
         content = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:

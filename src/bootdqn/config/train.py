@@ -198,6 +198,8 @@ _VERSION = re.compile(r"-v\d+$")
 """Version of a Gymnasium id."""
 _CHANGE_NO_NUMBER = frozenset({"snapshot_every", "preset"})
 """Settings that no number of a run depends on."""
+_DERIVED = frozenset({"update_every", "target_every", "mapping_seed", "max_episodes"})
+"""Settings that `resolve` fills in where they are None."""
 DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (DEEP_SEA, ATARI, MINATAR, GYM, BSUITE)}
 
 
@@ -253,6 +255,35 @@ def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
     if isinstance(env, BsuiteConfig) and env.max_episodes is None:
         env = replace(env, max_episodes=env.default_max_episodes)
     return replace(config, env=env, learner=learner)
+
+
+def without_derived(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without those that `resolve` would fill in just so, as it did for `config.json`.
+
+    They follow when the settings that they depend on are changed, such as the seed or the size of the grid.
+    """
+    kept = dict(flat)
+    for name in _DERIVED & flat.keys():
+        rest = {key: value for key, value in kept.items() if key != name}
+        default, resolved = from_flat(rest), to_flat(resolve(from_flat(rest)))
+        if to_flat(default)[name] is None and resolved[name] == flat[name]:
+            kept = rest
+    return kept
+
+
+def too_short_for(config: TrainConfig[Any]) -> list[str]:
+    """Return a sentence for each thing that a run of the resolved `config` ends before."""
+    steps, starts = config.env.longest_steps, config.learner.learning_starts
+    budget = f"the run ends after at most {steps:,} steps"
+    found = []
+    if steps < starts:
+        found.append(
+            f"nothing will be learned: {budget}, and the first update is due after --learning-starts {starts:,}"
+        )
+    every = getattr(config.env, "eval_every_steps", None)
+    if every is not None and steps < every:
+        found.append(f"the agent will not be evaluated: {budget}, and that is due every --eval-every-steps {every:,}")
+    return found
 
 
 def to_flat(config: TrainConfig[Any]) -> dict[str, Any]:
