@@ -54,8 +54,8 @@ def train(
     smaller budget of episodes, frames or steps, if it kept its checkpoint.
 
     Args:
-        environment: Kind of environment (`deep-sea`, `atari`, `minatar`, `gym`), or a mapping of settings that has
-            it under `environment`, as `config.json` is.
+        environment: What to train on (`deep-sea`, `atari`, `minatar`, `gym`, `bsuite`, `minigrid`), or a mapping of
+            settings that has it under `environment`, as `config.json` is.
         run_dir: Run directory, created if it does not exist (None: one under runs/ named after the configuration).
         restart: Start from scratch, even if this run was started or finished before; its results are removed.
         tensorboard: Also write TensorBoard's event files into the run directory.

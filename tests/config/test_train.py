@@ -71,12 +71,12 @@ def test_a_strategy_is_written_in_one_way():
     [
         (
             {"environment": "deep-see"},
-            "environment must be one of deep-sea, atari, minatar, gym, bsuite; got 'deep-see'",
+            "environment must be one of deep-sea, atari, minatar, gym, bsuite, minigrid; got 'deep-see'",
         ),
         ({}, "environment is missing: one of deep-sea, atari, minatar, gym"),
         (
             {"environmnt": "deep-sea"},
-            "environment is missing: one of deep-sea, atari, minatar, gym, bsuite; 'environmnt' is no setting",
+            "gym, bsuite, minigrid; 'environmnt' is no setting",
         ),
         ({"environment": "gym", "total_steps": 9}, "the environment gym needs env_id, as in env_id = 'CartPole-v1'"),
         ({"environment": "atari"}, "the environment atari needs game, as in game = 'Gravitar'"),

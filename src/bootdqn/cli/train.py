@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic
 
 from bootdqn.cli.arguments import UserCode
 from bootdqn.common.fields import Flag, PositiveInt, check_fields
-from bootdqn.config.envs import MINIGRID_PREFIXES, GymConfig
+from bootdqn.config.envs import GymConfig, check_minigrid_id
 from bootdqn.config.presets import Preset
 from bootdqn.config.train import EnvT, LoggerConfig, SavingConfig, TrainConfig, with_preset
 
@@ -71,13 +71,7 @@ class TrainMiniGridCommand(TrainCommand[GymConfig]):
     """Train one agent on one of MiniGrid's environments."""
 
     def __post_init__(self) -> None:
-        env_id = self.config.env.env_id
-        if not env_id.startswith(MINIGRID_PREFIXES):
-            beginnings = " or ".join(MINIGRID_PREFIXES)
-            raise ValueError(
-                f"--env-id must begin with {beginnings}, got {env_id!r}; bootdqn train gym --env-id {env_id} has "
-                "settings for other environments"
-            )
+        check_minigrid_id(self.config.env.env_id)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,15 @@ from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from bootdqn.config.bsuite import BsuiteConfig
-from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, MinAtarConfig, Seed
+from bootdqn.config.envs import (
+    AtariConfig,
+    DeepSeaConfig,
+    EnvConfig,
+    GymConfig,
+    MinAtarConfig,
+    Seed,
+    check_minigrid_id,
+)
 from bootdqn.config.presets import Preset, preset_settings
 from bootdqn.exploration.voting import VoteRule
 
@@ -165,8 +173,10 @@ half the data each, and a uniform start, keep them apart.
 
 MINIGRID = TrainConfig(
     env=GymConfig(env_id="MiniGrid-DoorKey-5x5-v0"),
-    actor=ActorConfig(strategy="greedy", before_learning="uniform", epsilon=0.05),
-    network=NetworkConfig(num_heads=10, ensemble="auto", hidden_sizes=(128, 64), prior_scale=3.0),
+    actor=ActorConfig(
+        strategy="greedy", before_learning="uniform", epsilon=1.0, epsilon_end=0.05, epsilon_steps=25_000
+    ),
+    network=NetworkConfig(num_heads=10, ensemble="auto", hidden_sizes=(128, 64)),
     learner=LearnerConfig(
         batch_size=64,
         learning_rate=5e-4,
@@ -180,8 +190,8 @@ MINIGRID = TrainConfig(
 )
 """Settings for MiniGrid, environments of kind `gym`; ours, the paper has none. `docs/minigrid.md` has their search.
 
-Rewards are rare: a random agent solves DoorKey-5x5 in 8 % of its episodes. A prior keeps the heads exploring until one
-is found, prioritized replay and five-step targets carry it back along its episode.
+Rewards are rare: a random agent solves DoorKey-5x5 in 8 % of its episodes. An epsilon that decreases finds some while the
+heads already learn, prioritized replay and five-step targets carry them back along their episodes.
 """
 
 BSUITE = TrainConfig(
@@ -201,6 +211,8 @@ _CHANGE_NO_NUMBER = frozenset({"snapshot_every", "preset"})
 _DERIVED = frozenset({"update_every", "target_every", "mapping_seed", "max_episodes"})
 """Settings that `resolve` fills in where they are None."""
 DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (DEEP_SEA, ATARI, MINATAR, GYM, BSUITE)}
+ENVIRONMENTS = DEFAULTS | {"minigrid": MINIGRID}
+"""Default settings by what `environment` may be: a kind, or `minigrid` for one of kind `gym`."""
 
 
 def default_settings() -> dict[str, dict[str, Any]]:
@@ -303,7 +315,7 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
         ValueError: An unknown setting (the message suggests the closest), or a value that its field does not take.
         UserCodeNotImportedError: It needs user code; the message lists all flags that import it.
     """
-    default = with_preset(DEFAULTS[_kind_of(flat)], flat.get("preset", "paper"))
+    default = with_preset(ENVIRONMENTS[_environment_of(flat)], flat.get("preset", "paper"))
     remaining = {key: value for key, value in flat.items() if key != "environment"}
     if isinstance(options := remaining.get("env_options"), Mapping):
         remaining["env_options"] = [f"{name}={format_literal(value)}" for name, value in options.items()]
@@ -326,8 +338,8 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
 
 
 def setting_types(environment: Any) -> dict[str, Any]:
-    """Return the annotated type of every setting of an environment's kind; none where there is no such kind."""
-    parts = _parts(DEFAULTS[environment]).values() if environment in DEFAULTS else ()
+    """Return the annotated type of every setting of an environment; none where there is no such environment."""
+    parts = _parts(ENVIRONMENTS[environment]).values() if environment in ENVIRONMENTS else ()
     hints = {type(part): get_type_hints(type(part), include_extras=True) for part in parts}
     return {one.name: found[one.name] for part, found in hints.items() for one in fields(part)}
 
@@ -343,24 +355,26 @@ def _settings_by_flag(environment: str) -> dict[str | None, str]:
     }
 
 
-def _kind_of(flat: Mapping[str, Any]) -> str:
-    """Return the kind of environment that the settings are for.
+def _environment_of(flat: Mapping[str, Any]) -> str:
+    """Return the environment that the settings are for, one of `ENVIRONMENTS`.
 
     Raises:
         ValueError: It is missing or unknown, or the settings do not choose a task of it.
     """
-    kind = flat.get("environment")
-    if kind is None:
+    name = flat.get("environment")
+    if name is None:
         close = difflib.get_close_matches("environment", map(str, flat), n=1)
         hint = f"; {close[0]!r} is no setting" if close else ""
-        raise ValueError(f"environment is missing: one of {', '.join(DEFAULTS)}{hint}")
-    if not isinstance(kind, str) or kind not in DEFAULTS:
-        raise ValueError(f"environment must be one of {', '.join(DEFAULTS)}; got {kind!r}")
-    env = DEFAULTS[kind].env
+        raise ValueError(f"environment is missing: one of {', '.join(ENVIRONMENTS)}{hint}")
+    if not isinstance(name, str) or name not in ENVIRONMENTS:
+        raise ValueError(f"environment must be one of {', '.join(ENVIRONMENTS)}; got {name!r}")
+    env = ENVIRONMENTS[name].env
     if env.required_field and env.required_field not in flat:
         example = getattr(env, env.required_field)
-        raise ValueError(f"the environment {kind} needs {env.required_field}, as in {env.required_field} = {example!r}")
-    return kind
+        raise ValueError(f"the environment {name} needs {env.required_field}, as in {env.required_field} = {example!r}")
+    if name == "minigrid":
+        check_minigrid_id(flat["env_id"])
+    return name
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
