@@ -190,8 +190,8 @@ MINIGRID = TrainConfig(
 )
 """Settings for MiniGrid, environments of kind `gym`; ours, the paper has none. `docs/minigrid.md` has their search.
 
-Rewards are rare: a random agent solves DoorKey-5x5 in 8 % of its episodes. An epsilon that decreases finds some while the
-heads already learn, prioritized replay and five-step targets carry them back along their episodes.
+Rewards are rare: a random agent solves DoorKey-5x5 in 8 % of its episodes. An epsilon that decreases finds some
+while the heads already learn, prioritized replay and five-step targets carry them back along their episodes.
 """
 
 BSUITE = TrainConfig(
