@@ -1,17 +1,23 @@
 """Statistics against slow and obvious computations."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bootdqn.reports.statistics import (
+    can_differ,
+    holm,
     interquartile_mean,
     interval_of_mean,
     intervals_of_means,
     moving_average,
     performance_profile,
     probability_of_improvement,
+    rank_test,
+    seeds_to_differ,
     stratified_difference,
     stratified_interval,
 )
@@ -114,3 +120,31 @@ def test_a_stratified_difference_is_that_of_the_groups_and_wider_at_a_smaller_le
     assert high < wider[1]
     assert stratified_difference(ours, [[1.0, 2.0]], difference) is None
     assert stratified_difference([[1.0] * 3], [[2.0] * 3], difference) is None
+
+
+def test_holms_correction_is_that_by_hand():
+    """Sorted: 0.005 x 4, 0.01 x 3, 0.03 x 2 = 0.06, and 0.04 x 1, which is no less than the one before it."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.7, 0.6]) == [1.0, 1.0]
+    assert holm([0.02]) == [0.02]
+    assert holm([]) == []
+
+
+@given(st.lists(st.sampled_from([0.0, 0.001, 0.008, 0.02, 0.029, 0.3, 0.9, 1.0]) | st.floats(0, 1), max_size=6))
+def test_holms_correction_is_the_closed_test_by_bonferronis(p_values):
+    """A hypothesis is rejected where Bonferroni's test rejects every set of hypotheses that contains it."""
+    slow = [0.0] * len(p_values)
+    for number in range(1, len(p_values) + 1):
+        for chosen in combinations(range(len(p_values)), number):
+            by_bonferroni = min(1.0, number * min(p_values[one] for one in chosen))
+            for one in chosen:
+                slow[one] = max(slow[one], by_bonferroni)
+    assert holm(p_values) == pytest.approx(slow, abs=1e-12)
+
+
+@pytest.mark.parametrize("comparisons", [1, 2, 12, 20])
+def test_so_many_seeds_differ_after_correction_and_one_fewer_does_not(comparisons):
+    enough = seeds_to_differ(0.05 / comparisons)
+    for number in (enough - 1, enough):
+        _, p = rank_test(range(number), range(number, 2 * number))
+        assert (comparisons * p < 0.05) == (number == enough) == can_differ(number, number, 0.05 / comparisons)

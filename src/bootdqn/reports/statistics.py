@@ -1,6 +1,7 @@
 """Statistics over few runs: intervals by the bootstrap, interquartile means, and comparisons that need no mean."""
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from math import comb
 
 import numpy as np
@@ -163,6 +164,34 @@ def format_p_value(p: float) -> str:
 def can_differ(ours: int, theirs: int, level: float = LEVEL) -> bool:
     """Return whether groups of so many values, all of one below all of the other, differ significantly."""
     return 2 / comb(ours + theirs, ours) < level
+
+
+def seeds_to_differ(level: float = LEVEL) -> int:
+    """Return how many values each of two groups needs, so that they can differ significantly.
+
+    Example:
+        >>> seeds_to_differ(), seeds_to_differ(0.05 / 12)
+        (4, 6)
+    """
+    return next(number for number in count(2) if can_differ(number, number, level))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values of several tests corrected by Holm's method (1979), in their order.
+
+    The i-th smallest of m is multiplied by m - i + 1; none is then below that of a smaller one, and none above 1. Where
+    those below a level count as differences, the probability that one or more is false is at most the level, however
+    the tests depend on each other.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, float)
+    order = np.argsort(values, kind="stable")
+    corrected = np.empty_like(values)
+    corrected[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)
+    return [float(p) for p in corrected]
 
 
 def performance_profile(values: Sequence[float], thresholds: Values) -> Values:
