@@ -57,6 +57,14 @@ def test_a_cell_that_may_stand_alone_names_its_column():
     assert '<td class="right">1</td>' in table.to_html()
 
 
+def test_a_long_table_is_folded_and_its_note_is_not():
+    table = Table("name", "Title", ("a",), [("1",), ("2",), ("3",)], "note")
+    assert "<details>" not in table.to_html(max_rows=3)
+    folded = table.to_html(max_rows=2)
+    assert re.fullmatch(r"<h3>Title</h3><details><summary>Show 3 rows</summary>.*</details><p.*note</p>", folded)
+    assert folded.count("<td") == 3
+
+
 def test_a_table_for_a_paper_fits_a_column_and_leaves_out_what_is_too_wide():
     table = Table("name", "Title", ("a", "b", "c"), [("1", "2", "3")], text_columns=("b",), detail_columns=("c",))
     latex = table.to_latex()

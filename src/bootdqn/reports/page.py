@@ -26,6 +26,7 @@ th, td { padding: 0.35rem 0.6rem; border-bottom: 1px solid var(--line); vertical
 th { position: sticky; top: 0; background: var(--back); }
 .right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .left { text-align: left; }
+summary { cursor: pointer; }
 @media (max-width: 40rem) {
   .stacked thead { display: none; }
   .stacked tr, .stacked td { display: block; text-align: left; white-space: normal; }

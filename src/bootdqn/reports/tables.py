@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from bootdqn.common.text import format_count
+
 _LATEX: dict[str, str | int | None] = {
     **{letter: f"\\{letter}" for letter in "&%_#${}"},
     **{letter: f"${letter}$" for letter in "<>|"},
@@ -43,18 +45,23 @@ class Table:
         rows = [tuple(row[number] for number in kept) for row in self.rows]
         return replace(self, columns=tuple(self.columns[number] for number in kept), rows=rows)
 
-    def to_html(self, *, stacked: bool = False) -> str:
-        """Return it for a page; every cell is escaped. A `stacked` one has its cells below each other on a phone."""
+    def to_html(self, *, stacked: bool = False, max_rows: int | None = None) -> str:
+        """Return it for a page; every cell is escaped.
+
+        Args:
+            stacked: Put the cells of a row below each other on a phone.
+            max_rows: Fold the rows away, to be opened by a click, where they are more.
+        """
         sides = ["left" if column in self.text_columns else "right" for column in self.columns]
         head = "".join(f'<th class="{side}">{escape(c)}</th>' for c, side in zip(self.columns, sides, strict=True))
         names = [f' data-column="{escape(column)}"' if stacked else "" for column in self.columns]
         body = "".join(f"<tr>{''.join(map(_html_cell, row, sides, names))}</tr>" for row in self.rows)
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
         kind = " class='stacked'" if stacked else ""
-        return (
-            f"<h3>{escape(self.title)}</h3><div class='wide'><table{kind}><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table></div>{note}"
-        )
+        table = f"<div class='wide'><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        if max_rows is not None and len(self.rows) > max_rows:
+            table = f"<details><summary>Show {format_count(len(self.rows), 'row')}</summary>{table}</details>"
+        return f"<h3>{escape(self.title)}</h3>{table}{note}"
 
     def to_csv(self) -> str:
         """Return it for a spreadsheet."""
