@@ -294,7 +294,11 @@ def _sweep_result(out: Path, names: Sequence[str], failed: dict[str, str]) -> Sw
 
 
 def report(
-    *directories: str | Path, out: str | Path | None = None, watch: bool = False, port: int | None = None
+    *directories: str | Path,
+    out: str | Path | None = None,
+    baseline: str | None = None,
+    watch: bool = False,
+    port: int | None = None,
 ) -> Page | None:
     """Write one page with the tables and figures of all runs below some directories: `bootdqn report` from Python.
 
@@ -302,24 +306,27 @@ def report(
         directories: Directories that hold runs, finished or not, at any depth.
         out: The page (None: report.html in the directory, or here for several); figures and tables go to a directory
             beside it.
+        baseline: Compare every algorithm with this one, by its label in the report (None: BootDQN, that with the
+            fewest changed settings, where there are runs of it).
         watch: Instead of writing the page, serve one to this machine that follows the runs, until Ctrl-C.
         port: Port of that page (None: 8765; 0: any that is free).
 
     Raises:
-        ValueError: `watch` and `out` are given, or `port` without `watch`.
-        UsageError: There is no such directory, or no run in it, or the page cannot be written, or the port is in use.
+        ValueError: `watch` and `out` or `baseline` are given, or `port` without `watch`.
+        UsageError: There is no such directory, or no run in it, or no algorithm with the label, or the page cannot be
+            written, or the port is in use.
     """
     from bootdqn.reports.report import default_page, write_report
     from bootdqn.reports.watch import DEFAULT_PORT, watch_runs
 
-    if (watch and out is not None) or (port is not None and not watch):
-        raise ValueError("a page that is watched is not written: out goes without watch, and port with it")
+    if (watch and (out is not None or baseline is not None)) or (port is not None and not watch):
+        raise ValueError("a page that is watched is not written: out and baseline go without watch, and port with it")
 
     roots = [Path(directory) for directory in directories]
     if watch:
         watch_runs(roots, DEFAULT_PORT if port is None else port)
         return None
-    return Page(write_report(roots, default_page(roots) if out is None else Path(out)))
+    return Page(write_report(roots, default_page(roots) if out is None else Path(out), baseline))
 
 
 def inspect(

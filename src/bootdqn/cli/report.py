@@ -18,6 +18,9 @@ class ReportCommand:
     out: HtmlFile | None = None
     """The page (None: report.html in the directory, or here for several); figures and tables go to a directory beside
     it."""
+    baseline: str | None = None
+    """Compare every algorithm with this one, by its label in the report (None: BootDQN, that with the fewest changed
+    settings, where there are runs of it)."""
     watch: bool = False
     """Instead of writing the page, serve one to this machine that follows the runs while they are trained: curves,
     progress, speed, time left, warnings and failures. Ctrl-C ends it."""
@@ -28,6 +31,8 @@ class ReportCommand:
         check_fields(self)
         if self.watch and self.out is not None:
             raise ValueError("--watch writes no page; leave out --out, or --watch")
+        if self.watch and self.baseline is not None:
+            raise ValueError("--watch compares nothing; leave out --baseline, or --watch")
         if self.port is not None and not self.watch:
             raise ValueError("--port needs --watch")
 
@@ -41,7 +46,7 @@ class ReportCommand:
 
         out = self.out or default_page(self.directories)
         try:
-            page = write_report(self.directories, out)
+            page = write_report(self.directories, out, self.baseline)
         except WriteError as error:
             raise UsageError(f"{error}; --out FILE.html writes it elsewhere") from error
         print(f"Open {page} in a browser; its figures and tables are in {page.with_name(f'{page.stem}_files')}.")

@@ -1,63 +1,106 @@
-"""The comparisons that the answer of a report rests on: the best algorithm against the next, on each task."""
+"""Comparisons of algorithms on each task: the best against the next, and every algorithm against a baseline."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from bootdqn.common.text import format_difference, format_number
-from bootdqn.config.variants import label
+from bootdqn.common.errors import UsageError
+from bootdqn.common.text import did_you_mean, format_count, format_difference, format_number
+from bootdqn.config.variants import Variant, family, is_dqn, label, variant_order
 from bootdqn.reports import atari, deep_sea, gymnasium, paper
-from bootdqn.reports.statistics import can_differ, format_p_value, interval_of_difference, rank_test
+from bootdqn.reports.statistics import (
+    LEVEL,
+    can_differ,
+    format_p_value,
+    holm,
+    interval_of_difference,
+    rank_test,
+    seeds_to_differ,
+)
 from bootdqn.reports.suites import Suite
 from bootdqn.reports.tables import Table
 
 MAX_ROWS = 8
 """Comparisons on the first screen."""
+HOW_COMPARED = (
+    "Its interval is a percentile bootstrap over seeds, from three on. The test is Mann and Whitney's exact one, "
+    "two-sided and unpaired."
+)
+BOUNDS = " A run that did not solve DeepSea counts with its cap, so ≥ and ≤ mark bounds."
+
+
+class Result(NamedTuple):
+    """The values of an algorithm on one task, a value for each seed."""
+
+    label: str
+    values: Sequence[float]
+    censored: bool = False
+    """Whether one of the values is only a lower bound, as of a run that reached the cap unsolved."""
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds."""
+        return float(np.mean(self.values))
+
+    def __str__(self) -> str:
+        """Return the label and the mean, marked where it is a lower bound."""
+        return f"{self.label}: {'≥ ' if self.censored else ''}{format_number(self.mean)}"
 
 
 class Comparison(NamedTuple):
-    """The values of two algorithms on one task, a value for each seed."""
+    """The results of two algorithms on one task."""
 
     task: str
     measure: str
-    first: str
-    """The algorithm that came out best."""
-    second: str
-    ours: Sequence[float]
-    theirs: Sequence[float]
-    ours_censored: bool = False
-    """Whether one of our values is only a lower bound, as of a run that reached the cap unsolved."""
-    theirs_censored: bool = False
+    ours: Result
+    theirs: Result
 
     def row(self) -> tuple[str, ...]:
         """Return the row of the table."""
-        seeds = f"{len(self.ours)} and {len(self.theirs)}"
+        seeds = f"{len(self.ours.values)} and {len(self.theirs.values)}"
         difference, interval = self._difference()
-        means = [format_number(float(np.mean(values))) for values in (self.ours, self.theirs)]
-        bounds = [f"{'≥ ' if censored else ''}{mean}" for mean, censored in zip(means, self._censored, strict=True)]
-        first, second = (f"{name}: {mean}" for name, mean in zip((self.first, self.second), bounds, strict=True))
-        return self.task, self.measure, first, second, difference, interval, self._test(), seeds
+        p = self.p_value()
+        test = "too few seeds" if p is None else format_p_value(p)
+        return self.task, self.measure, str(self.ours), str(self.theirs), difference, interval, test, seeds
+
+    def p_value(self) -> float | None:
+        """Return the p-value of the rank test; None where no values of so few seeds would differ significantly."""
+        ours, theirs = self.ours.values, self.theirs.values
+        return rank_test(ours, theirs)[1] if can_differ(len(ours), len(theirs)) else None
 
     @property
-    def _censored(self) -> tuple[bool, bool]:
-        return self.ours_censored, self.theirs_censored
+    def censored(self) -> bool:
+        """Whether a mean is only a lower bound."""
+        return self.ours.censored or self.theirs.censored
 
     def _difference(self) -> tuple[str, str]:
-        """Return ours less theirs with its interval: an upper bound where theirs is censored, unknown where ours is."""
-        if self.ours_censored:
+        """Return ours less theirs with its interval: a bound where one of them is censored, unknown where both are."""
+        if self.ours.censored and self.theirs.censored:
             return "", ""
-        ends = interval_of_difference(self.ours, self.theirs)
-        difference = format_difference(float(np.mean(self.ours) - np.mean(self.theirs)))
-        if self.theirs_censored:
-            return f"≤ {difference}", "" if ends is None else f"≤ {format_difference(ends[1])}"
-        return difference, "" if ends is None else f"{format_difference(ends[0])} to {format_difference(ends[1])}"
+        ends = interval_of_difference(self.ours.values, self.theirs.values)
+        low, high = ("", "") if ends is None else map(format_difference, ends)
+        difference = format_difference(self.ours.mean - self.theirs.mean)
+        if self.ours.censored:
+            return f"≥ {difference}", low and f"≥ {low}"
+        if self.theirs.censored:
+            return f"≤ {difference}", high and f"≤ {high}"
+        return difference, low and f"{low} to {high}"
 
-    def _test(self) -> str:
-        if not can_differ(len(self.ours), len(self.theirs)):
-            return "too few seeds"
-        return format_p_value(rank_test(self.ours, self.theirs)[1])
+
+class TaskResults(NamedTuple):
+    """The results of all algorithms on one task, in the paper's order."""
+
+    task: str
+    measure: str
+    results: Mapping[Variant, Result]
+    best_first: Sequence[Variant]
+
+    def compare(self, one: Variant, other: Variant) -> Comparison:
+        """Return the comparison of two of the algorithms."""
+        return Comparison(self.task, self.measure, self.results[one], self.results[other])
 
 
 def comparisons_table(
@@ -65,69 +108,162 @@ def comparisons_table(
 ) -> Table | None:
     """Return the best algorithm against the next on each task; None where there is nothing to compare.
 
+    On DeepSea the task is the largest size of the largest cap.
+
     Args:
         deep_sea_runs: Runs on DeepSea that count.
         evaluations: Those of the runs of each suite that count.
         gym_runs: Finished runs of `train gym` that count.
     """
-    comparisons = [
-        *_on_deep_sea(deep_sea_runs),
-        *(row for found in evaluations.values() if len(found) for row in _on_games(atari.with_paper_heads(found))),
-        *_in_gymnasium(gym_runs),
-    ]
+    tasks = chain.from_iterable(_results_by_section(_at_largest_size(deep_sea_runs), evaluations, gym_runs))
+    comparisons = [found.compare(*found.best_first[:2]) for found in tasks if len(found.results) > 1]
     if not comparisons:
         return None
     columns = ("task", "measure", "best", "next", "difference", "95 % interval", "rank test", "seeds")
     note = (
-        "Means over seeds; the difference is the best less the next. Its interval is a percentile bootstrap over "
-        "seeds, from three on. The test is Mann and Whitney's exact one, two-sided. The pair was chosen by its means, "
-        "which favours the first."
+        f"Means over seeds; the difference is the best less the next. {HOW_COMPARED} The pair was chosen by its "
+        "means, which favours the first."
     )
-    if any(one.ours_censored or one.theirs_censored for one in comparisons):
-        note += " A run that did not solve DeepSea counts with its cap, so ≥ and ≤ mark bounds."
+    note += BOUNDS if any(one.censored for one in comparisons) else ""
     rows = [comparison.row() for comparison in comparisons[:MAX_ROWS]]
     return Table("comparisons", "The comparison this rests on", columns, rows, note, text_columns=columns[:4])
 
 
-def _on_deep_sea(runs: pd.DataFrame) -> Iterator[Comparison]:
-    """Yield the comparison at the largest size of the largest cap."""
-    for group in list(deep_sea.by_cap(runs).values())[:1]:
-        largest = group["size"].max()
-        ranked = deep_sea.ranked_cells(group[group["size"] == largest])
-        if len(ranked) > 1 and ranked[0].solved:
-            first, second = ranked[:2]
-            yield Comparison(
-                f"DeepSea, N = {largest}",
-                "episodes to solve",
-                first.label,
-                second.label,
-                first.episodes,
-                second.episodes,
-                first.censored,
-                second.censored,
-            )
+def baseline_table(
+    deep_sea_runs: pd.DataFrame,
+    evaluations: Mapping[Suite, pd.DataFrame],
+    gym_runs: pd.DataFrame,
+    baseline: str | None = None,
+) -> Table | None:
+    """Return every algorithm against the baseline on each task; None where nothing was run beside it.
+
+    Args:
+        deep_sea_runs: Runs on DeepSea that count.
+        evaluations: Those of the runs of each suite that count.
+        gym_runs: Finished runs of `train gym` that count.
+        baseline: Label of an algorithm (None: in each section of the report BootDQN, that with the fewest settings).
+
+    Raises:
+        UsageError: No algorithm has the label.
+    """
+    sections = _results_by_section(deep_sea_runs, evaluations, gym_runs)
+    if baseline is not None:
+        _check_label(baseline, [result.label for found in chain(*sections) for result in found.results.values()])
+    comparisons = [
+        found.compare(variant, theirs)
+        for section in sections
+        if (theirs := _find_baseline(section, baseline)) is not None
+        for found in section
+        if theirs in found.results
+        for variant in found.results
+        if variant != theirs
+    ]
+    if not comparisons:
+        return None
+    labels = {comparison.theirs.label for comparison in comparisons}
+    against = labels.pop() if len(labels) == 1 else "the baseline"
+    p_values = [comparison.p_value() for comparison in comparisons]
+    corrected = iter(holm([p for p in p_values if p is not None]))
+    rows = []
+    for comparison, p in zip(comparisons, p_values, strict=True):
+        *cells, seeds = comparison.row()
+        rows.append((*cells, "" if p is None else format_p_value(next(corrected)), seeds))
+    columns = (
+        "task", "measure", "algorithm", "baseline", "difference", "95 % interval", "rank test", "corrected", "seeds",
+    )  # fmt: skip
+    note = f"Means over seeds; the difference is the algorithm less {against}. {HOW_COMPARED}"
+    note += _correction_note(comparisons, sum(p is not None for p in p_values))
+    note += BOUNDS if any(one.censored for one in comparisons) else ""
+    title = f"Every algorithm against {against}"
+    return Table("against-baseline", title, columns, rows, note, text_columns=columns[:4])
 
 
-def _on_games(evaluations: pd.DataFrame) -> Iterator[Comparison]:
-    """Yield the comparison in each game, by the maximal scores within the frames that all its runs have."""
-    scores: dict[str, dict[str, list[float]]] = {}
+def _correction_note(comparisons: Sequence[Comparison], tested: int) -> str:
+    """Return what the corrected p-values mean, and how many seeds they would need where none can be significant."""
+    text = ""
+    if tested:
+        text = (
+            " Corrected are the p-values, not the intervals: by Holm's method for the "
+            f"{format_count(tested, 'comparison')} tested in this table, so that the chance of even one false "
+            f"difference among those below {LEVEL} is {100 * LEVEL:.0f} % at most."
+        )
+    pairs = ((len(one.ours.values), len(one.theirs.values)) for one in comparisons)
+    if not any(can_differ(*pair, LEVEL / max(tested, 1)) for pair in pairs):
+        enough = seeds_to_differ(LEVEL / len(comparisons))
+        text += f" With these seeds none can be below {LEVEL}; with {enough} of each algorithm it can."
+    return text
+
+
+def _check_label(wanted: str, labels: Sequence[str]) -> None:
+    known = list(dict.fromkeys(labels))
+    if wanted not in known:
+        choices = f"choose from {', '.join(known)}" if known else "no run has a result yet"
+        hint = did_you_mean(wanted, known, choices)
+        raise UsageError(f"--baseline must be the label of an algorithm in these results, got {wanted!r}{hint}")
+
+
+def _find_baseline(section: Sequence[TaskResults], wanted: str | None) -> Variant | None:
+    """Return the variant with the label `wanted`, or BootDQN with the fewest changed settings; None without one."""
+    results = {variant: result for found in section for variant, result in found.results.items()}
+    if wanted is None:
+        matching = [one for one in results if family(one.strategy)[0] == "greedy" and not is_dqn(one)]
+    else:
+        matching = [variant for variant, result in results.items() if result.label == wanted]
+    return min(matching, key=variant_order, default=None)
+
+
+def _results_by_section(
+    deep_sea_runs: pd.DataFrame, evaluations: Mapping[Suite, pd.DataFrame], gym_runs: pd.DataFrame
+) -> list[list[TaskResults]]:
+    """Return the results on each task of each section: within one, variants lack the settings that all of it share."""
+    return [
+        list(_on_deep_sea(deep_sea_runs)),
+        *(list(_on_games(atari.with_paper_heads(found))) for found in evaluations.values() if len(found)),
+        list(_in_gymnasium(gym_runs)),
+    ]
+
+
+def _at_largest_size(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs at the largest size of the largest cap; none where no run there solved it."""
+    found = runs[runs.budget == runs.budget.max()]
+    found = found[found["size"] == found["size"].max()]
+    return found if found.solved_at_strict.notna().any() else runs[:0]
+
+
+def _on_deep_sea(runs: pd.DataFrame) -> Iterator[TaskResults]:
+    """Yield the episodes to solve each size, by cap: runs with different caps are not compared."""
+    groups = deep_sea.by_cap(runs)
+    for cap, group in groups.items():
+        capped = "" if len(groups) == 1 else f", at most {cap:,} episodes"
+        for size, of_size in group.groupby("size"):
+            results = {
+                cell.variant: Result(cell.label, cell.episodes, cell.censored)
+                for cell in deep_sea.cells(of_size).itertuples()
+            }
+            best_first = [cell.variant for cell in deep_sea.ranked_cells(of_size)]
+            yield TaskResults(f"DeepSea, N = {size}{capped}", "episodes to solve", results, best_first)
+
+
+def _on_games(evaluations: pd.DataFrame) -> Iterator[TaskResults]:
+    """Yield the maximal scores in each game, within the frames that all its runs have."""
+    results: dict[str, dict[Variant, Result]] = {}
     for (game, variant), runs in atari.by_cell(atari.in_common(evaluations)).items():
-        scores.setdefault(game, {})[atari.name_of(variant)] = atari.best_scores(runs)
-    for game, by_name in scores.items():
-        yield from _first_two(paper.title_of(game), "maximal score", by_name)
+        results.setdefault(game, {})[variant] = Result(atari.name_of(variant), atari.best_scores(runs))
+    for game, by_variant in results.items():
+        yield TaskResults(paper.title_of(game), "maximal score", by_variant, _highest_first(by_variant))
 
 
-def _in_gymnasium(runs: pd.DataFrame) -> Iterator[Comparison]:
-    """Yield the comparison in each environment, by the measure that all its runs have."""
-    for (task, _), of_task in gymnasium.by_task(runs).items():
+def _in_gymnasium(runs: pd.DataFrame) -> Iterator[TaskResults]:
+    """Yield the returns in each environment and number of steps, by the measure that all its runs have."""
+    tasks = gymnasium.by_task(runs)
+    names = [task for task, _ in tasks]
+    for (task, budget), of_task in tasks.items():
         if measure := gymnasium.measure_of(of_task):
             groups = gymnasium.by_variant(of_task)
-            by_name = {label(variant): list(group[measure]) for variant, group in groups.items()}
-            yield from _first_two(task, gymnasium.RETURNS[measure], by_name)
+            results = {variant: Result(label(variant), list(group[measure])) for variant, group in groups.items()}
+            name = task if names.count(task) == 1 else f"{task}, {budget:,} steps"
+            yield TaskResults(name, gymnasium.RETURNS[measure], results, _highest_first(results))
 
 
-def _first_two(task: str, measure: str, values: dict[str, list[float]]) -> Iterator[Comparison]:
-    ranked = sorted(values, key=lambda name: -float(np.mean(values[name])))
-    if len(ranked) > 1:
-        first, second = ranked[:2]
-        yield Comparison(task, measure, first, second, values[first], values[second])
+def _highest_first(results: Mapping[Variant, Result]) -> list[Variant]:
+    return sorted(results, key=lambda variant: -results[variant].mean)

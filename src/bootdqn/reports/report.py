@@ -34,7 +34,7 @@ from bootdqn.reports import (
     scaling,
 )
 from bootdqn.reports.answers import answer
-from bootdqn.reports.comparisons import comparisons_table
+from bootdqn.reports.comparisons import baseline_table, comparisons_table
 from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
 from bootdqn.reports.page import Heading, figure_html, page
 from bootdqn.reports.style import UNFINISHED_CAPTION, missing_lines, to_png, to_svg, variant_styles
@@ -46,6 +46,8 @@ MAX_CURVES = 8
 """Variants in a figure that has no other way to show them."""
 MAX_NAMES = 3
 """Directories, or tasks, that the title names one by one."""
+MAX_ROWS = 40
+"""Rows of the comparisons with the baseline that need no click."""
 MAX_NAME_LENGTH = 80
 """Letters of an environment and its options in the name of a file."""
 
@@ -73,12 +75,12 @@ class Content:
         self.figures[name] = SavedFigure(to_svg(figure), to_png(figure))
         return figure_html(self.figures[name].svg, caption)
 
-    def table(self, table: Table | None, *, stacked: bool = False) -> str:
-        """Keep a table and return it for the page; `stacked` as for `Table.to_html`."""
+    def table(self, table: Table | None, *, stacked: bool = False, max_rows: int | None = None) -> str:
+        """Keep a table and return it for the page; `stacked` and `max_rows` as for `Table.to_html`."""
         if table is None:
             return ""
         self.tables[table.name] = table
-        return table.to_html(stacked=stacked)
+        return table.to_html(stacked=stacked, max_rows=max_rows)
 
 
 def default_page(roots: Sequence[Path]) -> Path:
@@ -86,15 +88,16 @@ def default_page(roots: Sequence[Path]) -> Path:
     return (roots[0] if len(roots) == 1 else Path()) / "report.html"
 
 
-def write_report(root: Path | Sequence[Path], out: Path) -> Path:
+def write_report(root: Path | Sequence[Path], out: Path, baseline: str | None = None) -> Path:
     """Write the report on the runs below `root` to the page `out`, and its figures and tables to a directory beside it.
 
     Args:
         root: Where the runs are: a directory, or several.
         out: The page.
+        baseline: Label of the algorithm that every other is compared with (None: BootDQN).
 
     Raises:
-        UsageError: There is no such directory, or no run in it.
+        UsageError: There is no such directory, or no run in it, or no algorithm with the label.
         WriteError: The page, or a file beside it, cannot be written.
     """
     roots = root if isinstance(root, Sequence) else [root]
@@ -109,10 +112,13 @@ def write_report(root: Path | Sequence[Path], out: Path) -> Path:
     gym_runs = _add_gym(content, study)
     _add_acting(content, study)
     _add_not_counted(content, study.runs)
+    against = baseline_table(deep_sea_runs, evaluations, gym_runs, baseline)
+    if against is not None:
+        content.sections.insert(0, ("Comparisons", content.table(against, stacked=True, max_rows=MAX_ROWS)))
     heading = Heading(
         _title(roots, study.runs),
         answer(deep_sea_runs, bsuite_scores, evaluations, gym_runs),
-        _facts(study.runs, roots, out),
+        _facts(study.runs, roots, out, baseline),
     )
     comparison = content.table(comparisons_table(deep_sea_runs, evaluations, gym_runs), stacked=True)
     _write(out, page(heading, comparison, content.sections), content)
@@ -132,7 +138,7 @@ def _title(roots: Sequence[Path], runs: pd.DataFrame) -> str:
     return f"{names}: {listed}" if listed else names
 
 
-def _facts(runs: pd.DataFrame, roots: Sequence[Path], out: Path) -> str:
+def _facts(runs: pd.DataFrame, roots: Sequence[Path], out: Path, baseline: str | None) -> str:
     """Return the number of runs and seeds, the date, the version and commit, and the command of this report."""
     where = printable(", ".join(map(str, roots)))
     counted = runs[runs.counted]
@@ -142,7 +148,8 @@ def _facts(runs: pd.DataFrame, roots: Sequence[Path], out: Path) -> str:
     commit = source_of(Path(__file__).parents[1])
     at = f" at commit {commit['commit'][:10]}{' with changes' if commit['dirty'] else ''}" if commit["commit"] else ""
     facts.append(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, bootdqn {__version__}{at}")
-    facts.append(printable(shlex.join(["bootdqn", "report", *map(str, roots), "--out", str(out)])))
+    against = [] if baseline is None else ["--baseline", baseline]
+    facts.append(printable(shlex.join(["bootdqn", "report", *map(str, roots), *against, "--out", str(out)])))
     return "; ".join(facts) + "."
 
 
