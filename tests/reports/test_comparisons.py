@@ -12,7 +12,9 @@ import bootdqn
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.config.variants import Variant
+from bootdqn.reports.answers import deep_sea_answer
 from bootdqn.reports.comparisons import Comparison, Result, baseline_table, comparisons_table
+from bootdqn.reports.deep_sea import solve_table
 from bootdqn.reports.statistics import interval_of_difference
 from bootdqn.reports.suites import ATARI
 from reference.run_directories import write_deep_sea, write_gym
@@ -74,6 +76,17 @@ def test_an_interval_of_a_difference_is_that_of_resampled_means():
     assert (low, high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.15)
     assert interval_of_difference([1.0, 2.0], [1.0, 2.0, 3.0]) is None
     assert interval_of_difference([1.0] * 3, [2.0] * 3) is None
+
+
+def test_a_mean_is_the_same_in_the_answer_in_the_comparison_and_in_the_table():
+    episodes = {"gain": (104, 105), "greedy": (145, None)}
+    runs = [result(of, 10, seed, at, cap=146) for of, both in episodes.items() for seed, at in enumerate(both)]
+    row, found = first_row(runs), deep_sea_table(runs)
+    assert (row["best"], row["next"]) == ("BootDQN-Gain: 104.5", "BootDQN: ≥ 145.5")
+    answer = deep_sea_answer(found)
+    assert "episodes: 104.5 on average" in answer
+    assert "BootDQN, at least 145.5" in answer
+    assert [of_table[3] for of_table in solve_table(found).rows] == ["≥ 145.5", "104.5"]
 
 
 def test_one_algorithm_alone_has_no_comparison():

@@ -94,7 +94,7 @@ def deep_sea_answer(runs: pd.DataFrame) -> str:
     if not best.censored and all(best.mean_episodes < other.mean_episodes for other in others):
         first = [best]
         text = (
-            f"At N = {largest}, {best.label} needed the fewest episodes: {best.mean_episodes:,.0f} on average, "
+            f"At N = {largest}, {best.label} needed the fewest episodes: {_mean_of(best)} on average, "
             f"{best.solved} of {format_count(best.seeds, 'run')} solved."
         )
     else:
@@ -123,7 +123,7 @@ def _how_often(cell: Any) -> str:
 
 
 def _mean_of(cell: Any) -> str:
-    return f"{'at least ' if cell.censored else ''}{cell.mean_episodes:,.0f}"
+    return f"{'at least ' if cell.censored else ''}{format_number(cell.mean_episodes)}"
 
 
 def _seeds_each(cells: Sequence[Any]) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import rich.table
 
+from bootdqn.common.text import format_number
 from bootdqn.config.variants import label, variant_order
 from bootdqn.reports.bsuite import DEEP_SEA_EPISODES, DEEP_SEA_SIZES, FORGIVENESS, beats_random_play
 from bootdqn.reports.statistics import interval_of_mean
@@ -78,7 +79,7 @@ def by_cap(runs: pd.DataFrame) -> dict[int, pd.DataFrame]:
 
 def format_mean(cell: Any) -> str:
     """Return the mean episodes of a cell, marked where it is a lower bound."""
-    return f"{'≥ ' if cell.censored else ''}{cell.mean_episodes:,.0f}"
+    return f"{'≥ ' if cell.censored else ''}{format_number(cell.mean_episodes)}"
 
 
 def shaded(cell: Any) -> tuple[float, float]:
@@ -124,7 +125,8 @@ def solve_table(runs: pd.DataFrame, name: str = "deep-sea") -> Table:
 def _format_interval(cell: Any) -> str:
     if np.isnan(cell.low):
         return ""
-    return f"≥ {cell.low:,.0f}" if cell.censored else f"{cell.low:,.0f} to {cell.high:,.0f}"
+    low, high = map(format_number, (cell.low, cell.high))
+    return f"≥ {low}" if cell.censored else f"{low} to {high}"
 
 
 def terminal_table(runs: pd.DataFrame) -> rich.table.Table:
