@@ -29,7 +29,7 @@ class DemoCommand:
     """Also compare a strategy of your own, as in my_module.MyStrategy."""
     sizes: tuple[int, ...] = (10,)
     """Sizes N of the grid."""
-    num_seeds: PositiveInt = 3
+    num_seeds: PositiveInt = 4
     """Runs of each strategy at each size, with seeds 0, 1, 2, ..."""
     max_episodes: PositiveInt = 2000
     """Stop a run after this many episodes, solved or not."""
