@@ -167,7 +167,7 @@ def test_a_missing_device_is_a_usage_error(tmp_path, capsys):
 
 
 def test_a_report_names_its_page_and_the_directory_of_its_files(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bootdqn.reports.report.write_report", lambda _run_dir, out: out)
+    monkeypatch.setattr("bootdqn.reports.report.write_report", lambda _run_dir, out, _baseline: out)
     assert run_command_line(["report", str(tmp_path)]) == 0
     page, files = tmp_path / "report.html", tmp_path / "report_files"
     assert capsys.readouterr().out == f"Open {page} in a browser; its figures and tables are in {files}.\n"

@@ -133,7 +133,7 @@ def test_the_test_of_four_seeds_survives_no_correction_and_the_note_says_how_man
     runs = [result(name, 10, seed, solved=at + seed) for name, at in algorithms.items() for seed in range(4)]
     table, rows = against_baseline(runs)
     assert [(row["rank test"], row["corrected"]) for row in rows] == [("p = 0.029", "p = 0.057")] * 2
-    assert "With these seeds none can be below 0.05; with 5 of each algorithm it can." in table.note
+    assert "With these seeds no corrected p-value can be below 0.05; with 5 of each algorithm one can." in table.note
 
 
 def test_too_few_seeds_are_not_tested_and_not_counted():
@@ -178,8 +178,11 @@ def test_another_algorithm_is_the_baseline_by_its_label():
     assert [row["algorithm"] for row in rows] == ["BootDQN: 100", "BootDQN-UCB: 100"]
     with pytest.raises(UsageError, match="in these results, got 'BootDQN-Gian'; did you mean 'BootDQN-Gain'"):
         against_baseline(runs, baseline="BootDQN-Gian")
-    with pytest.raises(UsageError, match=r"got 'evoi'; choose from BootDQN, BootDQN-UCB, BootDQN-Gain$"):
+    with pytest.raises(UsageError, match=r"got 'evoi'; choose from 'BootDQN', 'BootDQN-UCB', 'BootDQN-Gain'$"):
         against_baseline(runs, baseline="evoi")
+    every_step = [result("gain", 10, 0, update_every=1), result("gain", 10, 0, update_every=1, prior_scale=3.0)]
+    with pytest.raises(UsageError, match="did you mean 'BootDQN-Gain, update every step'"):
+        against_baseline(every_step, baseline="BootDQN-Gain")
     with pytest.raises(UsageError, match=r"got 'BootDQN'; no run has a result yet$"):
         against_baseline([], baseline="BootDQN")
 
@@ -208,7 +211,7 @@ def test_environments_are_compared_at_each_budget_from_python_too(tmp_path):
         ("CartPole-v1, 2,000 steps", "last evaluation", f"{MINUS}7"),
     ]
     assert {(row["rank test"], row["corrected"]) for row in rows} == {("too few seeds", "")}
-    assert "With these seeds none can be below 0.05; with 5 of each" in (tmp_path / "report.html").read_text()
+    assert "no corrected p-value can be below 0.05; with 5 of each" in (tmp_path / "report.html").read_text()
     with pytest.raises(ValueError, match="baseline go without watch"):
         bootdqn.report(tmp_path, baseline="BootDQN-Gain", watch=True)
 

@@ -190,15 +190,16 @@ def _correction_note(comparisons: Sequence[Comparison], tested: int) -> str:
     pairs = ((len(one.ours.values), len(one.theirs.values)) for one in comparisons)
     if not any(can_differ(*pair, LEVEL / max(tested, 1)) for pair in pairs):
         enough = seeds_to_differ(LEVEL / len(comparisons))
-        text += f" With these seeds none can be below {LEVEL}; with {enough} of each algorithm it can."
+        text += f" With these seeds no corrected p-value can be below {LEVEL}; with {enough} of each algorithm one can."
     return text
 
 
 def _check_label(wanted: str, labels: Sequence[str]) -> None:
     known = list(dict.fromkeys(labels))
     if wanted not in known:
-        choices = f"choose from {', '.join(known)}" if known else "no run has a result yet"
-        hint = did_you_mean(wanted, known, choices)
+        longer = [name for name in known if name.lower().startswith(wanted.lower())]
+        choices = f"choose from {', '.join(map(repr, known))}" if known else "no run has a result yet"
+        hint = did_you_mean(min(longer, key=len) if longer else wanted, known, choices)
         raise UsageError(f"--baseline must be the label of an algorithm in these results, got {wanted!r}{hint}")
 
 
