@@ -1,4 +1,4 @@
-"""The runs on MiniGrid's DoorKey-5x5, scored by the rule in `sweeps/minigrid-search.toml`."""
+"""The runs on MiniGrid, scored by the rule in `sweeps/minigrid-search.toml`."""
 
 import matplotlib as mpl
 import pandas as pd
@@ -18,7 +18,7 @@ SOLVED = 0.8
 
 
 def scores_of_runs(study: str) -> pd.DataFrame:
-    """Return `variant`, `seed` and `score`, the mean return of the last evaluations, of every run.
+    """Return `task`, `variant`, `seed` and `score`, the mean return of the last evaluations, of every run.
 
     Settings that all runs have are left out of the variants.
     """
@@ -27,23 +27,35 @@ def scores_of_runs(study: str) -> pd.DataFrame:
     runs = without_settings(runs, dict(shared))
     evaluations = load_metrics(runs, kind="evaluation")
     score = evaluations.groupby("run").mean_return.apply(lambda values: values.iloc[-LAST_EVALUATIONS:].mean())
-    return runs[["variant", "seed"]].assign(score=runs.run.map(score))
+    return runs[["task", "variant", "seed"]].assign(score=runs.run.map(score))
 
 
 def doorkey_table(study: str) -> str:
     """Return the score of every run, a row for each setting, those with the most seeds solved first."""
     scores = scores_of_runs(study)
-    seeds = sorted(set(scores.seed))
+    return _scores_table("settings", {label(one): group for one, group in scores.groupby("variant", sort=False)})
+
+
+def tasks_table(study: str) -> str:
+    """Return the score of every run, a row for each environment; nothing where the study has no runs."""
+    if not studies.has_runs(study):
+        return ""
+    return _scores_table("environment", dict(iter(scores_of_runs(study).groupby("task"))))
+
+
+def _scores_table(name: str, groups: dict[str, pd.DataFrame]) -> str:
+    """Return a row for each group of runs, those with the most seeds solved first."""
+    seeds = sorted(set().union(*(group.seed for group in groups.values())))
     rows = []
-    for variant, group in scores.groupby("variant", sort=False):
+    for key, group in groups.items():
         by_seed = dict(zip(group.seed, group.score, strict=True))
         solved = sum(score >= SOLVED for score in by_seed.values())
         each = [f"{by_seed[seed]:.2f}" if seed in by_seed else "" for seed in seeds]
         mean = sum(by_seed.values()) / len(by_seed)
-        rows.append((solved, mean, (label(variant), *each, f"{solved} of {len(by_seed)}", f"{mean:.2f}")))
+        rows.append((solved, mean, (key, *each, f"{solved} of {len(by_seed)}", f"{mean:.2f}")))
     rows.sort(key=lambda row: row[:2], reverse=True)
-    columns = ("settings", *(f"seed {seed}" for seed in seeds), "solved", "mean")
-    return Table("", "", columns, [cells for *_, cells in rows], text_columns=("settings",)).to_markdown()
+    columns = (name, *(f"seed {seed}" for seed in seeds), "solved", "mean")
+    return Table("", "", columns, [cells for *_, cells in rows], text_columns=(name,)).to_markdown()
 
 
 def doorkey_figure(study: str) -> Figure:

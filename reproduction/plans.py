@@ -21,6 +21,8 @@ SWEEPS = {
     "minatar-heads": "minatar-heads",
     "minigrid-search": f"{_FILES}/minigrid-search.toml",
     "minigrid-epsilon": f"{_FILES}/minigrid-epsilon.toml",
+    "minigrid-doorkey": f"{_FILES}/minigrid-doorkey.toml",
+    "minigrid-others": f"{_FILES}/minigrid-others.toml",
     "bsuite-swingup": f"{_FILES}/bsuite-swingup.toml",
     "atari-alien": f"{_FILES}/atari-alien.toml",
     "atari-alien-longer": f"{_FILES}/atari-alien-longer.toml",

@@ -19,7 +19,7 @@ from reproduction import figures, readings, tables
 from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
 from reproduction.minatar_learning_rate import learning_rates
-from reproduction.minigrid import doorkey_table
+from reproduction.minigrid import doorkey_table, tasks_table
 from reproduction.preset_comparison import preset_table
 from reproduction.studies import ROOT, has_runs
 from reproduction.swing_up import swing_up_table
@@ -92,6 +92,8 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (BSUITE, "bsuite-swingup returns", swing_up_table),
     (MINIGRID, "minigrid-doorkey figure", figures.DOORKEY),
     (MINIGRID, "minigrid-doorkey scores", doorkey_table),
+    (MINIGRID, "minigrid-others scores", tasks_table),
+    (MINIGRID, "minigrid-epsilon scores", doorkey_table),
     (MINIGRID, "minigrid-search scores", doorkey_table),
     (SPEED, "speed deepsea", tables.speed_rows("deepsea")),
     (SPEED, "speed minatar", tables.speed_rows("minatar")),
