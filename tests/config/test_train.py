@@ -84,6 +84,8 @@ def test_a_strategy_is_written_in_one_way():
             {"environment": "bsuite", "bsuite_id": "deep_sea/0", "id": "deep_sea/7"},
             "unknown setting 'id'; did you mean 'bsuite_id'",
         ),
+        ({"environment": "deep-sea", "heads": 3}, "unknown setting 'heads'; did you mean 'num_heads'"),
+        ({"environment": "gym", "env_id": "CartPole-v1", "steps": 3}, "did you mean 'total_steps'"),
         ({"environment": "deep-sea", "num_head": 3}, "unknown setting 'num_head'; did you mean 'num_heads'"),
         ({"environment": "deep-sea", "num_heads": "3"}, "--num-heads must be a whole number, got '3'"),
         ({"environment": "deep-sea", "num_heads": True}, "--num-heads must be a whole number, got True"),

@@ -105,7 +105,7 @@ class CommandParser:
         description: Description in the help (default: the docstring of the command).
         example: A command line that works.
         required: Name of a field that must be given although it has a default.
-        synonyms: For flags that the command does not have, the flag to suggest.
+        synonyms: For flags that the command does not have, in lower case, the flag to suggest.
     """
 
     def __init__(
@@ -200,7 +200,8 @@ class CommandParser:
 
     def _raise(self, message: str, closest: str = "") -> NoReturn:
         """Raise a UsageError that suggests the flag closest to a word, or else the help."""
-        flag = self._synonyms.get(closest.partition("=")[0]) or closest_flag(closest, self._flags)
+        name = closest.partition("=")[0].lstrip("-").lower()
+        flag = self._synonyms.get(f"--{name}") or closest_flag(name, self._flags)
         raise UsageError(f"{message}; did you mean {flag}?" if flag else f"{message}; see {self._program} --help")
 
 
@@ -225,7 +226,7 @@ def asks_for_help(words: Iterable[str]) -> bool:
 
 
 def closest_flag(word: str, flags: Iterable[str]) -> str | None:
-    """Return the flag closest to `word`: one that it is a prefix of, or else a similar one.
+    """Return the flag closest to `word`: one that it is a prefix of, or else a similar one; none to a single letter.
 
     Example:
         >>> closest_flag("--siz", ["--batch-size", "--size"]), closest_flag("strateg", ["--strategy"])
@@ -233,7 +234,7 @@ def closest_flag(word: str, flags: Iterable[str]) -> str | None:
     """
     name = word.partition("=")[0].lstrip("-").lower()
     by_name = {flag.lstrip("-"): flag for flag in flags}
-    longer = sorted((flag for flag in by_name if name and flag.startswith(name)), key=len)
+    longer = sorted((flag for flag in by_name if len(name) > 1 and flag.startswith(name)), key=len)
     close = longer or difflib.get_close_matches(name, by_name, n=1)
     return by_name[close[0]] if close else None
 

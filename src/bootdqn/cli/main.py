@@ -14,13 +14,23 @@ from bootdqn.cli.report import ReportCommand
 from bootdqn.cli.sweep import DemoCommand, SweepCommand
 from bootdqn.cli.train import ResumeCommand, TrainCommand, TrainMiniGridCommand
 from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
+from bootdqn.common.fields import flag_of
 from bootdqn.common.text import did_you_mean, printable
-from bootdqn.config.train import ATARI, BSUITE, DEEP_SEA, GYM, MINATAR, MINIGRID
+from bootdqn.config.train import (
+    ATARI,
+    BSUITE,
+    BUDGET_SYNONYMS,
+    DEEP_SEA,
+    GYM,
+    MINATAR,
+    MINIGRID,
+    TrainConfig,
+    setting_synonyms,
+    setting_types,
+)
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.plugins import Plugins
 
-_BUDGETS = ("--max-episodes", "--total-steps", "--total-frames")
-"""Flags that limit training: episodes on DeepSea and in bsuite, frames on Atari, steps elsewhere."""
 _LESS_MEMORY = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
 _LESS_GPU_MEMORY = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
 
@@ -50,44 +60,57 @@ class CommandSpec:
         return self.command.config.env.required_field if isinstance(self.command, TrainCommand) else None
 
 
+def _as_flag(word: str) -> str:
+    return f"--{word.replace('_', '-')}"
+
+
+def _train_synonyms(config: TrainConfig[Any]) -> dict[str, str]:
+    """Return the flags of `train` to suggest for those that it does not have."""
+    types = setting_types(config.env.kind)
+    meant = {
+        _as_flag(word): flag_of(types[name]).name_for(name) for word, name in setting_synonyms(config.env.kind).items()
+    }
+    return {"--out": "--run-dir"} | meant
+
+
 COMMANDS: dict[str, Any] = {
     "train": {
         "deep-sea": CommandSpec(
             TrainCommand(DEEP_SEA),
             "Train one agent on DeepSea; the defaults are the paper's settings (Appendix A).",
             example="bootdqn train deep-sea --size 20 --strategy evoi:reduce=sum --seed 3 --run-dir runs/first",
-            synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
+            synonyms=_train_synonyms(DEEP_SEA),
         ),
         "atari": CommandSpec(
             TrainCommand(ATARI),
             "Train one agent on an Atari game; the defaults are the paper's settings (Section IV).",
             example="bootdqn train atari --game Gravitar --strategy gain --seed 1 --total-frames 10M",
-            synonyms=dict.fromkeys(_BUDGETS, "--total-frames"),
+            synonyms=_train_synonyms(ATARI),
         ),
         "minatar": CommandSpec(
             TrainCommand(MINATAR),
             "Train one agent on a MinAtar game; the defaults scale the paper's Atari settings.",
             example="bootdqn train minatar --game breakout --strategy evoi --seed 1 --total-steps 200k",
-            synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
+            synonyms=_train_synonyms(MINATAR),
         ),
         "gym": CommandSpec(
             TrainCommand(GYM),
             "Train one agent on any Gymnasium environment with discrete actions.",
             example="bootdqn train gym --env-id CartPole-v1 --strategy evoi --total-steps 50000",
-            synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
+            synonyms=_train_synonyms(GYM),
         ),
         "minigrid": CommandSpec(
             TrainMiniGridCommand(MINIGRID),
             "Train one agent on a MiniGrid environment: as `train gym`, with settings for rare rewards.",
             example="bootdqn train minigrid --env-id MiniGrid-DoorKey-5x5-v0 --total-steps 50000",
-            synonyms=dict.fromkeys(_BUDGETS, "--total-steps"),
+            synonyms=_train_synonyms(MINIGRID),
         ),
         "bsuite": CommandSpec(
             TrainCommand(BSUITE),
             "Train one agent in one setting of bsuite's exploration experiments: deep_sea, deep_sea_stochastic and "
             "cartpole_swingup; `bootdqn sweep bsuite-exploration` trains it in all of them.",
             example="bootdqn train bsuite --id deep_sea/7 --strategy evoi:reduce=sum",
-            synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
+            synonyms=_train_synonyms(BSUITE),
         ),
     },
     "resume": CommandSpec(
@@ -96,14 +119,14 @@ COMMANDS: dict[str, Any] = {
         "--budget a run is trained for longer than it was started with, also a finished one that was trained with "
         "--keep-checkpoint.",
         example="bootdqn resume runs/first",
-        synonyms=dict.fromkeys(_BUDGETS, "--budget"),
+        synonyms=dict.fromkeys(map(_as_flag, BUDGET_SYNONYMS), "--budget"),
     ),
     "evaluate": CommandSpec(
         EvaluateCommand,
         "Evaluate a run by the vote of its heads and print the returns, with the weights saved last: at a checkpoint, "
         "an evaluation or the end.",
         example="bootdqn evaluate runs/first --episodes 5 --video play.mp4",
-        synonyms={"--checkpoint": "--weights"},
+        synonyms={"--checkpoint": "--weights", "--strategy": "--vote"},
     ),
     "sweep": CommandSpec(
         SweepCommand,
@@ -131,7 +154,12 @@ COMMANDS: dict[str, Any] = {
         DemoCommand(),
         "Compare strategies on DeepSea by the episodes that they need to solve it; ends with a page to open.",
         example="bootdqn demo --sizes 5 10 15 --num-seeds 5",
-        synonyms=dict.fromkeys(_BUDGETS, "--max-episodes"),
+        synonyms={
+            **dict.fromkeys(map(_as_flag, BUDGET_SYNONYMS), "--max-episodes"),
+            "--strategy": "--strategies",
+            "--run-dir": "--out",
+            "--n": "--sizes",
+        },
     ),
 }
 SUMMARIES = {"train": "Train one agent in one run directory"}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
-from bootdqn.common.fields import Flag, Pattern, PositiveInt, Range, check_fields, format_literal
+from bootdqn.common.fields import Pattern, PositiveInt, Range, check_fields, flag_of, format_literal
 from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig
@@ -210,6 +210,21 @@ _CHANGE_NO_NUMBER = frozenset({"snapshot_every", "preset"})
 """Settings that no number of a run depends on."""
 _DERIVED = frozenset({"update_every", "target_every", "mapping_seed", "max_episodes"})
 """Settings that `resolve` fills in where they are None."""
+BUDGET_SYNONYMS = (
+    *("max_episodes", "total_steps", "total_frames"),
+    *("episodes", "steps", "timesteps", "total_timesteps", "frames"),
+)
+"""Names of a budget; each environment has one of the first three."""
+_SYNONYMS = {
+    **dict.fromkeys(("heads", "k", "n_heads", "ensemble_size"), "num_heads"),
+    **dict.fromkeys(("lr", "step_size"), "learning_rate"),
+    **dict.fromkeys(("buffer_size", "replay_size", "memory_size"), "replay_capacity"),
+    "gamma": "discount",
+    "tau": "target_rate",
+    "n": "size",
+    "num_seeds": "seed",
+}
+"""Settings by the names that papers and other libraries have for them, in lower case."""
 DEFAULTS: dict[str, TrainConfig[Any]] = {config.env.kind: config for config in (DEEP_SEA, ATARI, MINATAR, GYM, BSUITE)}
 ENVIRONMENTS = DEFAULTS | {"minigrid": MINIGRID}
 """Default settings by what `environment` may be: a kind, or `minigrid` for one of kind `gym`."""
@@ -331,8 +346,8 @@ def from_flat(flat: Mapping[str, Any]) -> TrainConfig[Any]:
         raise UserCodeNotImportedError(*missing)
     if remaining:
         unknown = next(iter(remaining))
-        of_flag = _settings_by_flag(default.env.kind).get(unknown)
-        hint = f"; did you mean {of_flag!r}?" if of_flag else did_you_mean(str(unknown), known)
+        meant = setting_synonyms(default.env.kind).get(str(unknown).lower())
+        hint = f"; did you mean {meant!r}?" if meant else did_you_mean(str(unknown), known)
         raise ValueError(f"unknown setting {unknown!r}{hint}")
     return replace(default, **parts)
 
@@ -344,15 +359,20 @@ def setting_types(environment: Any) -> dict[str, Any]:
     return {one.name: found[one.name] for part, found in hints.items() for one in fields(part)}
 
 
-def _settings_by_flag(environment: str) -> dict[str | None, str]:
-    """Return the settings whose flag has another name, by that name: `bsuite_id` by `id`."""
-    types = setting_types(environment)
-    return {
-        one.name: setting
-        for setting, kind in types.items()
-        for one in getattr(kind, "__metadata__", ())
-        if isinstance(one, Flag) and one.name
-    }
+def setting_synonyms(environment: str) -> dict[str, str]:
+    """Return settings of an environment's kind by names that they do not have, in lower case, to suggest the settings.
+
+    The names are those of flags (`id` of `bsuite_id`), of other environments, of papers and of other libraries.
+
+    Example:
+        >>> [setting_synonyms("gym")[name] for name in ("lr", "steps", "env")]
+        ['learning_rate', 'total_steps', 'env_id']
+    """
+    types, env = setting_types(environment), ENVIRONMENTS[environment].env
+    tasks = dict.fromkeys(("env", "env_id", "env_name", "game"), env.required_field)
+    by_flag = {flag_of(kind).name: name for name, kind in types.items()}
+    found = _SYNONYMS | dict.fromkeys(BUDGET_SYNONYMS, env.budget) | tasks | by_flag
+    return {word: name for word, name in found.items() if word and name in types and word not in types}
 
 
 def _environment_of(flat: Mapping[str, Any]) -> str:
