@@ -67,6 +67,9 @@ def test_order_defaults_and_notation_are_free(text, strategy):
     assert isinstance(strategy.scale, float)
 
 
+OWN = "; --strategy-from MODULE.CLASS imports one of your own"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -77,9 +80,11 @@ def test_order_defaults_and_notation_are_free(text, strategy):
         ("greddy", "unknown strategy 'greddy'; did you mean 'greedy'?"),
         ("ubc", "unknown strategy 'ubc'; did you mean 'ucb'?"),
         ("idss:regret_scale=1", "unknown strategy 'idss'; did you mean 'ids'?"),
-        ("thompson", "unknown strategy 'thompson'; known: greedy, ucb, gain, evoi, ids, vote, boltzmann"),
-        ("", "unknown strategy ''; known: greedy, ucb, gain, evoi, ids, vote, boltzmann"),
-        (":scale=1", "unknown strategy ''; known: greedy, ucb, gain, evoi, ids, vote, boltzmann"),
+        ("thompson", "unknown strategy 'thompson'; known: greedy, ucb, gain, evoi, ids, vote, boltzmann" + OWN),
+        ("", "unknown strategy ''; known: greedy, ucb, gain, evoi, ids, vote, boltzmann" + OWN),
+        (":scale=1", "unknown strategy ''; known: greedy, ucb, gain, evoi, ids, vote, boltzmann" + OWN),
+        ("own.Mine", "unknown strategy 'own.Mine'; import a class of your own by --strategy-from own.Mine"),
+        ("own.Mine:scale=1", "unknown strategy 'own.Mine'; import a class of your own by --strategy-from own.Mine"),
         ("evoi:reduc=sum", "evoi has no parameter 'reduc'; did you mean 'reduce'?"),
         ("gain:scael=2", "gain has no parameter 'scael'; did you mean 'scale'?"),
         ("ids:noise=2", "ids has no parameter 'noise'; known: regret_scale, noise_variance"),

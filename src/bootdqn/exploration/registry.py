@@ -42,7 +42,10 @@ def parse_strategy(text: str) -> Strategy:
     name, _, parameters = text.partition(":")
     strategies = known_strategies()
     if name not in strategies:
-        raise ValueError(f"unknown strategy {name!r}{did_you_mean(name, strategies, _listed(strategies))}")
+        hint = f"{_listed(strategies)}; --strategy-from MODULE.CLASS imports one of your own"
+        if "." in name and is_module_name(name):
+            raise ValueError(f"unknown strategy {name!r}; import a class of your own by --strategy-from {name}")
+        raise ValueError(f"unknown strategy {name!r}{did_you_mean(name, strategies, hint)}")
     strategy = strategies[name]
     types = get_type_hints(strategy)
     names = [field.name for field in fields(strategy)]
@@ -207,8 +210,10 @@ def script_warning(origin: str) -> str:
 
 
 def _check_origin(origin: str) -> None:
-    if not is_module_name(origin) or "." not in origin:
-        raise ValueError(f"--strategy-from must be MODULE.CLASS, as in my_strategy.MyStrategy; got {origin!r}")
+    file = Path(origin)
+    if not is_module_name(origin) or "." not in origin or file.suffix == ".py":
+        module = file.stem if file.suffix == ".py" and is_module_name(file.stem) else "my_strategy"
+        raise ValueError(f"--strategy-from must be MODULE.CLASS, as in {module}.MyStrategy; got {origin!r}")
 
 
 def _check_class(strategy: Any) -> None:
