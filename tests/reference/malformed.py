@@ -184,7 +184,11 @@ MALFORMED = {
     # Experiments
     "sweep paper-depsea": "did you mean 'paper-deepsea'?",
     "sweep paper-deepsea size": "'size' is not of the form key=value",
-    "sweep paper-deepsea strategy=[greedy,gain]": 'write words as in \'strategy=["greedy", "gain"]\'',
+    "sweep paper-deepsea strategy=[greedy,gain]": 'write \'strategy=["greedy", "gain"]\'',
+    "sweep paper-deepsea strategy=greedy,evoi:reduce=sum": 'write \'strategy=["greedy", "evoi:reduce=sum"]\'',
+    "sweep paper-deepsea seed=0,1": "seed=0,1 is not a list; write 'seed=[0, 1]'",
+    "sweep paper-deepsea --seed 3": "unknown flag --seed; did you mean seed=VALUE, without dashes?",
+    "sweep paper-deepsea --strategy=gain": "did you mean strategy=VALUE, without dashes?",
     # Directories and files that are something else, or not there
     "train deep-sea --run-dir file": "choose another run directory",
     "train deep-sea --run-dir photos": "choose another run directory",

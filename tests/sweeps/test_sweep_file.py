@@ -23,6 +23,8 @@ size = [5, 6]
 seed = [0, 1]
 """
 
+LAKE = "environment = 'gym'\nenv_id = 'FrozenLake-v1'"
+
 
 def names(runs):
     return [str(run.name) for run in runs]
@@ -315,6 +317,24 @@ def test_overrides_change_the_base_replace_an_axis_and_add_one():
     assert {run.config.network.hidden_sizes for run in sweep.runs()} == {(9,)}
 
 
+@pytest.mark.parametrize(
+    ("task", "override", "expected"),
+    [
+        ("environment = 'deep-sea'", "hidden_sizes=[[8, 8], [16]]", [[8, 8], [16]]),
+        ("environment = 'deep-sea'", "hidden_sizes=[8, 8]", [[8, 8]]),
+        (LAKE, 'env_options=[["is_slippery=false"], []]', [["is_slippery=false"], []]),
+        (LAKE, "env_options=[{is_slippery = false}]", [["is_slippery=false"]]),
+    ],
+)
+@pytest.mark.parametrize("replaces_an_axis", [False, True])
+def test_a_list_of_lists_is_an_axis_where_the_setting_is_a_list(tmp_path, task, override, expected, replaces_an_axis):
+    name = override.partition("=")[0]
+    axis = f"[axes]\n{name} = [[]]" if replaces_an_axis else ""
+    (tmp_path / "own.toml").write_text(f"[base]\n{task}\n{axis}")
+    runs = load_sweep(str(tmp_path / "own.toml")).with_overrides([override]).runs()
+    assert [to_flat(run.config)[name] for run in runs] == expected
+
+
 def test_what_is_named_twice_is_run_once():
     sweep = load_sweep("paper-deepsea").with_overrides(["seed=[0]", "size=[5, 5]", 'strategy=["gain", "gain:scale=1"]'])
     assert len(sweep.runs()) == 1
@@ -370,6 +390,9 @@ def test_one_game_is_tried_for_all_and_for_runs_of_any_length(monkeypatch):
         ("[base]\nenvironment = 'deep-sea'\n[axes]\nsize = 5", "axis size must be a list of values, got 5"),
         ("[base]\nenvironment = 'deep-sea'\n[axes]\nsize = []", "axis size must be a list of values"),
         ("[base]\nenvironment = 'deep-sea'\nsize = 3\n[axes]\nsize = [5]", "size is in the base and an axis"),
+        ("[base]\nenvironment = 'deep-sea'\nseed = [0, 1]", "seed in [base] is a list of values: [0, 1]; put it under"),
+        ("[base]\nenvironment = 'deep-sea'\nhidden_sizes = [[8], [9]]", "hidden_sizes in [base] is a list of values"),
+        ("[base]\nenvironment = ['deep-sea']", "environment must be one of"),
         ("[base]\nenvironment = 'deep-see'", "environment must be one of"),
         ("variants = [{sise = 5}]\n[base]\nenvironment = 'deep-sea'", "unknown setting 'sise'; did you mean 'size'?"),
         ("variants = []\n[base]\nenvironment = 'deep-sea'", "tables of settings under [[variants]], got []"),

@@ -21,6 +21,7 @@ from bootdqn.config.train import (
     BSUITE,
     BUDGET_SYNONYMS,
     DEEP_SEA,
+    DEFAULTS,
     GYM,
     MINATAR,
     MINIGRID,
@@ -71,6 +72,12 @@ def _train_synonyms(config: TrainConfig[Any]) -> dict[str, str]:
         _as_flag(word): flag_of(types[name]).name_for(name) for word, name in setting_synonyms(config.env.kind).items()
     }
     return {"--out": "--run-dir"} | meant
+
+
+def _sweep_synonyms() -> dict[str, str]:
+    """Return by the flag of each setting how `sweep` takes it."""
+    types = {name: kind for environment in DEFAULTS for name, kind in setting_types(environment).items()}
+    return {flag_of(kind).name_for(name): f"{name}=VALUE, without dashes" for name, kind in types.items()}
 
 
 COMMANDS: dict[str, Any] = {
@@ -136,6 +143,7 @@ COMMANDS: dict[str, Any] = {
         "paper-minatar, minatar-heads, deepsea-frontier, deepsea-ablation, deepsea-sensitivity. bsuite's: "
         "bsuite-exploration. Each also as NAME-smoke, which takes a minute.",
         example="bootdqn sweep paper-deepsea --out runs/deepsea 'seed=[0,1,2]' --dry-run",
+        synonyms=_sweep_synonyms(),
     ),
     "report": CommandSpec(
         ReportCommand,

@@ -4,9 +4,11 @@ The seed is the outermost axis: a sweep that is stopped early has the same seeds
 """
 
 import itertools
+import json
 import math
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -107,7 +109,8 @@ class Sweep:
 
         An override replaces the setting in the base, the axes and every variant; equal variants are run once.
 
-        A value is written as on the command line, a list as in TOML.
+        A value is written as on the command line, a list as in TOML. Where the setting is a list itself, only a list of
+        lists makes an axis.
 
         Example: `["total_frames=10M", "seed=[0, 1]", "strategy=evoi"]`.
         """
@@ -119,12 +122,14 @@ class Sweep:
                 raise UsageError(f"{override!r} is not of the form key=value, as in total_frames=1000000")
             kind = kinds.get(key, Any)
             value = _parse_override(kind, text)
-            if isinstance(value, str) and value.startswith("["):
-                raise UsageError(f'{override} is not a list; write words as in \'strategy=["greedy", "gain"]\'')
+            if isinstance(value, str) and _looks_like_a_list(kind, value):
+                words = [parse_as(bool | int | float | str, word.strip()) for word in value.strip("[]").split(",")]
+                fixed = shlex.quote(f"{key}={json.dumps(words, ensure_ascii=False)}")
+                raise UsageError(f"{override} is not a list; write {fixed}")
             for variant in variants:
                 variant.pop(key, None)
-            if key in axes or (isinstance(value, list) and item_kind(kind) is None):
-                axes[key] = value if isinstance(value, list) else [value]
+            if key in axes or _is_axis(kind, value):
+                axes[key] = value if _is_axis(kind, value) else [value]
                 base.pop(key, None)
             else:
                 base[key] = value
@@ -198,6 +203,10 @@ def _checked(sweep: Sweep) -> Sweep:
             raise UsageError(f"sweep {sweep.name}: axis {key} must be a list of values, got {values!r}")
         if key in sweep.base:
             raise UsageError(f"sweep {sweep.name}: {key} is in the base and an axis; keep one")
+    kinds = setting_types(str(sweep.base.get("environment")))
+    for key, value in sweep.base.items():
+        if key in kinds and _is_axis(kinds[key], value):
+            raise UsageError(f"sweep {sweep.name}: {key} in [base] is a list of values: {value!r}; put it under [axes]")
     variants = sweep.variants
     if not isinstance(variants, list | tuple) or not variants or not all(isinstance(one, dict) for one in variants):
         raise UsageError(
@@ -207,6 +216,17 @@ def _checked(sweep: Sweep) -> Sweep:
         if "seed" in variant or "environment" in variant:
             raise UsageError(f"sweep {sweep.name}: a variant sets no seed and no environment, got {variant!r}")
     return sweep
+
+
+def _is_axis(kind: Any, value: Any) -> bool:
+    """Return whether `value` is a list of values for a setting of type `kind`."""
+    of_lists = isinstance(value, list) and any(isinstance(one, list | dict) for one in value)
+    return of_lists or (isinstance(value, list) and item_kind(kind) is None)
+
+
+def _looks_like_a_list(kind: Any, text: str) -> bool:
+    """Return whether a text that is no list was meant as one; the parameters of a strategy may have commas."""
+    return text.startswith("[") or (kind is not Any and "," in text.partition(":")[0] and item_kind(kind) is None)
 
 
 def _parse_override(kind: Any, text: str) -> Any:
