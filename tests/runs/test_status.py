@@ -92,7 +92,9 @@ def test_a_checkpoint_counts_as_used_where_the_metrics_end_before_it(path):
 def test_another_configuration_is_listed(path):
     status = run_status(held(path, summary(FINISHED)), config(seed=4))
     assert status.state is RunState.OTHER_CONFIG
-    assert "(mapping_seed: 0 there, 4 here, seed: 0 there, 4 here); choose another run directory" in status.problem
+    assert "(mapping_seed: 0 there, 4 here, seed: 0 there, 4 here)" in status.problem
+    with pytest.raises(UsageError, match=r"4 here\); choose another run directory$"):
+        status.check()
 
 
 @pytest.mark.parametrize("files", [METRICS, summary([]), summary({"status": "finished"})])

@@ -14,12 +14,12 @@ from pathlib import PurePosixPath
 import pytest
 
 from bootdqn.cli.main import run_command_line
-from bootdqn.config.train import SavingConfig, from_flat
+from bootdqn.config.train import SavingConfig, from_flat, to_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.signals import STOP_SIGNALS
-from bootdqn.sweeps.executor import Ended, Progressed, Started, split_done
+from bootdqn.sweeps.executor import Ended, Progressed, Started, SweepOutcome, split_done
 from bootdqn.sweeps.local import end_process, run_locally, start_process
-from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
+from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, load_sweep
 from bootdqn.training.run import run
 from reference.environments import OUT_OF_MEMORY
 from reference.planned import planned
@@ -175,6 +175,35 @@ def test_a_sweep_from_the_command_line_finishes_skips_and_reports_what_failed(tm
     assert "2 of 2 runs finished" in capsys.readouterr().out
     assert run_command_line([*command, "--dry-run"]) == 0
     assert re.search(r"│ the base +│ +2 │ +│ +done │", capsys.readouterr().out)
+
+
+def test_runs_that_failed_for_one_reason_are_one_line_that_the_same_command_does_not_cure(tmp_path, capsys):
+    (tmp_path / "own.toml").write_text("[base]\nenvironment = 'deep-sea'\nsize = 3\n[axes]\nseed = [0, 1, 2]\n")
+    for planned_run in load_sweep(str(tmp_path / "own.toml")).with_overrides(["max_episodes=5"]).runs():
+        path = tmp_path / "out" / planned_run.name
+        path.mkdir(parents=True)
+        (path / "config.json").write_text(json.dumps(to_flat(planned_run.config)))
+        (path / "summary.json").write_text('{"status": "finished", "steps": 9, "episodes": 5, "seconds": 1}')
+    assert (
+        run_command_line(["sweep", str(tmp_path / "own.toml"), "max_episodes=9", "--out", str(tmp_path / "out")]) == 1
+    )
+    assert capsys.readouterr().err == (
+        f"failed: {tmp_path}/out/seed-0 is finished (max_episodes 5) and has no checkpoint to resume from to train to "
+        "9: only --keep-checkpoint keeps it; choose another --out, or remove this run directory "
+        "(2 other runs likewise)\n"
+    )
+
+
+@pytest.mark.parametrize(("finished", "which"), [(0, "them"), (1, "2 runs")])
+def test_a_sweep_that_is_stopped_says_what_the_same_command_resumes(tmp_path, capsys, monkeypatch, finished, which):
+    (tmp_path / "own.toml").write_text("[base]\nenvironment = 'deep-sea'\nsize = 3\n[axes]\nseed = [0, 1, 2]\n")
+    runs = load_sweep(str(tmp_path / "own.toml")).runs()
+    for planned_run in runs[:finished]:
+        run(planned_run.config, tmp_path / "out" / planned_run.name)
+    ended = [Ended(one, {"status": "finished" if i < finished else "interrupted"}) for i, one in enumerate(runs)]
+    monkeypatch.setattr("bootdqn.sweeps.run_sweep.run_sweep", lambda *_, **__: SweepOutcome(ended, 130))
+    assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 130
+    assert capsys.readouterr().err == f"the same command resumes {which}\n"
 
 
 def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, user_code):

@@ -13,7 +13,7 @@ from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
-from bootdqn.sweeps.executor import check_backend, check_simulation
+from bootdqn.sweeps.executor import Fault, SweepOutcome, check_backend, check_simulation, split_done
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
 
 
@@ -61,6 +61,7 @@ class DemoCommand:
         most = format_count(self.max_episodes, "episode")
         console.print(f"{format_count(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
         outcome = run_sweep(runs, self.out, console, workers=self.workers)
+        _print_failures(outcome, self.out)
         planned = {str(run.name) for run in runs}
         found = load_runs(self.out)
         finished = found[found.run.isin(planned) & (found.status == "finished")]
@@ -88,6 +89,19 @@ class DemoCommand:
             console.print(inspect_run(path, self.out / "inspect.html", weights=steps[-2:][0], episodes=3))
         except (UsageError, TrainingError) as error:
             console.print(f"The inspector's page was not written: {error}")
+
+
+def _print_failures(outcome: SweepOutcome, out: Path) -> None:
+    """Print why runs failed: a line for each reason, with one of its runs and the number of the others."""
+    by_reason: dict[str, list[str]] = {}
+    for end in outcome.ended:
+        if end.error is not None:
+            path = str(out / end.run.name)
+            line = end.error if path in end.error else f"{path}: {end.error}"
+            by_reason.setdefault(end.error.replace(path, ""), []).append(line)
+    for first, *others in by_reason.values():
+        count = f" ({format_count(len(others), 'other run')} likewise)" if others else ""
+        print(f"failed: {first}{count}", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,6 @@ class SweepCommand:
 
     def execute(self) -> int:
         """Train the runs; exit code 0 if every one finished."""
-        from bootdqn.sweeps.executor import split_done
         from bootdqn.sweeps.run_sweep import output_console, plan_sweep, print_costs, run_sweep
 
         console = output_console()
@@ -147,13 +160,13 @@ class SweepCommand:
             saving=self.saving,
             loggers=self.loggers,
         )
-        failed = [end for end in outcome.ended if end.error is not None]
-        for end in failed:
-            print(f"failed: {out / end.run.name}: {end.error}", file=sys.stderr)
+        _print_failures(outcome, out)
         finished = sum(end.finished for end in outcome.ended)
         print(f"{finished} of {format_count(len(runs), 'run')} finished in {out}")
         if finished:
             print(f"{shlex.join(['bootdqn', 'report', str(out)])} writes a page with their tables and figures")
-        if split_done(runs, out)[0]:
-            print("the same command resumes the others", file=sys.stderr)
+        hopeless = {end.run.name for end in outcome.ended if end.error is not None and end.fault is Fault.USAGE}
+        if left := [run for run in split_done(runs, out)[0] if run.name not in hopeless]:
+            which = "them" if len(left) == len(runs) else format_count(len(left), "run")
+            print(f"the same command resumes {which}", file=sys.stderr)
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)

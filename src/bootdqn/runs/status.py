@@ -15,6 +15,9 @@ from bootdqn.runs.lock import is_held
 
 _UNITS = {"max_episodes": "episode", "total_frames": "frame", "total_steps": "step"}
 """The units of the settings that are the budget of a run."""
+_RESTART = "--restart starts the run again"
+_CHOOSE_ANOTHER = "choose another run directory"
+_CHOOSE_OR_RESTART = f"{_CHOOSE_ANOTHER}, or start the run again with --restart"
 
 
 class RunState(Enum):
@@ -43,7 +46,9 @@ class RunStatus:
     new_budget: bool = False
     """Whether the run is to have another budget than in the directory."""
     problem: str = ""
-    """Why the run cannot be trained, and what to do."""
+    """Why the run cannot be trained."""
+    advice: str = ""
+    """What to do about the problem with `train` or `resume`; a sweep has no --restart."""
 
     def check(self, *, restart: bool = False) -> None:
         """Raise an error unless the run can be trained, or was, in this directory.
@@ -55,9 +60,14 @@ class RunStatus:
             DamagedFileError: A file cannot be read.
             UsageError: The directory holds something else, or the run cannot be resumed.
         """
-        same_run = self.config and self.state is not RunState.OTHER_CONFIG
-        if self.problem and not (restart and same_run):
-            raise (DamagedFileError if self.state is RunState.DAMAGED else UsageError)(self.problem)
+        if self.problem and not (restart and self.is_same_run):
+            message = f"{self.problem}; {self.advice}" if self.advice else self.problem
+            raise (DamagedFileError if self.state is RunState.DAMAGED else UsageError)(message)
+
+    @property
+    def is_same_run(self) -> bool:
+        """Whether the directory holds the run that is to be trained in it, whatever the state of its other files."""
+        return bool(self.config) and self.state is not RunState.OTHER_CONFIG
 
     @property
     def label(self) -> str:
@@ -72,8 +82,8 @@ def run_status(directory: RunDirectory, config: TrainConfig[Any] | None = None) 
     if not is_present(directory.config):
         if _is_free(directory.path):
             return RunStatus(directory, RunState.EMPTY)
-        problem = f"{directory.path} is not a run directory: it has no config.json; choose another run directory"
-        return RunStatus(directory, RunState.NOT_A_RUN, problem=problem)
+        problem = f"{directory.path} is not a run directory: it has no config.json"
+        return RunStatus(directory, RunState.NOT_A_RUN, problem=problem, advice=_CHOOSE_ANOTHER)
     try:
         found = directory.read_config()
     except DamagedFileError as error:
@@ -83,8 +93,8 @@ def run_status(directory: RunDirectory, config: TrainConfig[Any] | None = None) 
     status = RunStatus(directory, RunState.INCOMPLETE, found, new_budget=change is not None)
     if wanted is not None and change is None and (different := differences(found, wanted)):
         listed = ", ".join(f"{key:.50}: {old!r:.100} there, {new!r} here" for key, (old, new) in different.items())
-        problem = f"{directory.path} holds another configuration ({listed}); choose another run directory"
-        return replace(status, state=RunState.OTHER_CONFIG, problem=problem)
+        problem = f"{directory.path} holds another configuration ({listed})"
+        return replace(status, state=RunState.OTHER_CONFIG, problem=problem, advice=_CHOOSE_ANOTHER)
     try:
         # before the summary: a run that finishes writes its summary before it removes its checkpoints
         checkpoint = None if config is None else directory.last_checkpoint()
@@ -92,8 +102,8 @@ def run_status(directory: RunDirectory, config: TrainConfig[Any] | None = None) 
         if config is not None:
             return _trainable(status, checkpoint, change)
     except DamagedFileError as error:
-        advice = "" if config is None else "; --restart starts the run again"
-        return replace(status, state=RunState.DAMAGED, problem=f"{error}{advice}")
+        advice = "" if config is None else _RESTART
+        return replace(status, state=RunState.DAMAGED, problem=str(error), advice=advice)
     finished = status.summary.get("status") == "finished"
     return replace(status, state=RunState.FINISHED) if finished else status
 
@@ -109,31 +119,31 @@ def _trainable(status: RunStatus, checkpoint: int | None, change: tuple[str, int
     if change is not None:
         setting, before, after = change
         if after < before and (problem := _budget_problem(status, checkpoint or 0, after)):
-            return replace(status, state=RunState.SMALLER_BUDGET, problem=problem)
+            return replace(status, state=RunState.SMALLER_BUDGET, problem=problem, advice=_CHOOSE_OR_RESTART)
         if finished and _ended_early(status):
             return replace(status, state=RunState.FINISHED)
         if finished and checkpoint is None:
             problem = (
                 f"{directory.path} is finished ({setting} {before:,}) and has no checkpoint to resume from to train to "
-                f"{after:,}: only --keep-checkpoint keeps it; choose another run directory, or --restart"
+                f"{after:,}: only --keep-checkpoint keeps it"
             )
-            return replace(status, state=RunState.NO_CHECKPOINT, problem=problem)
+            return replace(status, state=RunState.NO_CHECKPOINT, problem=problem, advice=_CHOOSE_OR_RESTART)
     if checkpoint is not None:
         return status
     if is_present(directory.metrics) and directory.metrics.stat().st_size:
-        problem = f"{directory.path} has no checkpoint to resume from; --restart starts the run again"
-        return replace(status, state=RunState.NO_CHECKPOINT, problem=problem)
+        problem = f"{directory.path} has no checkpoint to resume from"
+        return replace(status, state=RunState.NO_CHECKPOINT, problem=problem, advice=_RESTART)
     return replace(status, state=RunState.EMPTY)
 
 
 def _budget_problem(status: RunStatus, checkpoint: int, budget: int) -> str:
     """Return why a run cannot have a smaller budget, or nothing where it has not used more yet."""
-    path, advice = status.directory.path, "choose another run directory, or start the run again with --restart"
+    path = status.directory.path
     try:
         use = budget_use(status.directory, status.config, status.summary, checkpoint)
     except DamagedFileError as error:
-        return f"{path} cannot have a smaller budget: {error}; {advice}"
-    return "" if use.used <= budget else f"{path} has used {use}, more than a budget of {budget:,}; {advice}"
+        return f"{path} cannot have a smaller budget: {error}"
+    return "" if use.used <= budget else f"{path} has used {use}, more than a budget of {budget:,}"
 
 
 def _ended_early(status: RunStatus) -> bool:

@@ -166,7 +166,8 @@ def split_done(runs: Iterable[PlannedRun], out: Path) -> tuple[list[PlannedRun],
     for planned in runs:
         status = run_status(RunDirectory(out / planned.name), planned.config)
         if status.problem:
-            ended.append(Ended(planned, None, status.problem, Fault.USAGE))
+            advice = "choose another --out" + (", or remove this run directory" if status.is_same_run else "")
+            ended.append(Ended(planned, None, f"{status.problem}; {advice}", Fault.USAGE))
         elif status.state is RunState.FINISHED and not status.new_budget:
             ended.append(Ended(planned, status.summary))
         else:
