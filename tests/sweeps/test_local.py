@@ -194,6 +194,14 @@ def test_runs_that_failed_for_one_reason_are_one_line_that_the_same_command_does
     )
 
 
+def test_a_device_that_is_not_there_starts_no_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    command = ["sweep", "paper-deepsea-smoke", "device=cuda", "--out", str(tmp_path / "out")]
+    assert run_command_line(command) == 2
+    assert re.fullmatch("bootdqn: --device cuda is not there: .*; use cpu\n", capsys.readouterr().err)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(("finished", "which"), [(0, "them"), (1, "2 runs")])
 def test_a_sweep_that_is_stopped_says_what_the_same_command_resumes(tmp_path, capsys, monkeypatch, finished, which):
     (tmp_path / "own.toml").write_text("[base]\nenvironment = 'deep-sea'\nsize = 3\n[axes]\nseed = [0, 1, 2]\n")

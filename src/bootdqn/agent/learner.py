@@ -63,8 +63,7 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
     from bootdqn.agent.compiled_learner import CompiledLearner
     from bootdqn.agent.heads_learner import HeadsLearner
 
-    if device != "cpu" and not _is_available(device):
-        raise UsageError(f"--device {device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
+    check_device(device)
     if device == "cpu" and config.precision == "fp32" and config.engine != "autograd":
         for learner in (CompiledLearner, HeadsLearner):
             if learner.supports(ensemble):
@@ -75,6 +74,13 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
             "--hidden-sizes on discrete observations and one elsewhere; use --engine auto"
         )
     return AutogradLearner(config, ensemble, device)
+
+
+def check_device(device: str) -> None:
+    """Raise a UsageError if PyTorch does not see the device."""
+    if device != "cpu" and not _is_available(device):
+        count = torch.cuda.device_count()
+        raise UsageError(f"--device {device} is not there: PyTorch sees {count} CUDA devices; use cpu")
 
 
 def precision_warning(config: LearnerConfig, device: str) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from bootdqn.agent.learner import check_device
 from bootdqn.common.errors import check_writable
 from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
@@ -96,8 +97,8 @@ def run_sweep(
     """Train the runs that are not finished in `out`, on this machine or on Ray, and return how all of them ended.
 
     Raises:
-        UsageError: `out` is a file, a logger is not installed, or this machine has less memory than `workers` of the
-            runs need at a time.
+        UsageError: `out` is a file, a logger is not installed, or this machine does not have a device of the runs, or
+            the memory that `workers` of them need at a time.
     """
     loggers = loggers or LoggerConfig()
     check_loggers_installed(*["tensorboard"] * loggers.tensorboard, *["wandb"] * loggers.wandb)
@@ -109,6 +110,8 @@ def run_sweep(
     check_writable(out, "--out")
     todo = in_scheduling_order(todo)
     if ray is None:
+        for device in {run.config.run.device for run in todo}:
+            check_device(device)
         train = partial(run_locally, todo, out, runs_at_a_time(todo, workers, console.print))
     else:
         from bootdqn.sweeps.ray_sweep import run_on_ray
