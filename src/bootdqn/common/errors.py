@@ -74,7 +74,13 @@ def blamed_on(culprit: str, when: str = "") -> Iterator[None]:
     except Exception as error:
         if is_lack_of_memory(error):
             raise
-        raise TrainingError(f"{culprit} raised {type(error).__name__}{when}: {error}") from error
+        raise raised_by(culprit, error, when) from error
+
+
+def raised_by(culprit: str, error: Exception, when: str = "") -> TrainingError:
+    """Return an error that names the `culprit`, the exception that it raised and where, if that is known."""
+    where = raised_in(error)
+    return TrainingError(f"{culprit} raised {type(error).__name__}{when}: {error}{f' in {where}' if where else ''}")
 
 
 def is_lack_of_memory(error: Exception) -> bool:

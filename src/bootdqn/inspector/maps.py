@@ -75,7 +75,7 @@ def _visits(recorder: Recorder, q: Array, seed: int) -> Array:
         while not rollout.done:
             state = int(rollout.observation())
             visits[state] += 1
-            with blamed_on("the strategy"):
+            with blamed_on(f"strategy {recorder.strategy_text}"):
                 action = int(recorder.strategy.select(q[state], head, rng))
             rollout.step(action)
     return visits

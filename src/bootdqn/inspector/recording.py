@@ -250,7 +250,7 @@ class Recorder:
         rng = random_stream(seed, "inspection")
         steps: list[Step] = []
         num_heads = self.config.network.num_heads
-        with blamed_on("the strategy"):
+        with blamed_on(f"strategy {self.strategy_text}"):
             has_head = follows_head(self.strategy)
         if head is not None and not has_head:
             raise UsageError(
@@ -266,7 +266,7 @@ class Recorder:
                     observation = rollout.observation()
                     legal = rollout.legal()
                     q = with_legal(self.run.q_values(observation[None]), legal)[0]
-                    with blamed_on("the strategy"):
+                    with blamed_on(f"strategy {self.strategy_text}"):
                         scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))
                     frame, cell = self._frame_and_cell(observation)

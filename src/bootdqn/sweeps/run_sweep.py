@@ -110,7 +110,7 @@ def run_sweep(
     check_writable(out, "--out")
     todo = in_scheduling_order(todo)
     if ray is None:
-        for device in {run.config.run.device for run in todo}:
+        for device in sorted({run.config.run.device for run in todo}):
             check_device(device)
         train = partial(run_locally, todo, out, runs_at_a_time(todo, workers, console.print))
     else:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
-from bootdqn.common.errors import DamagedFileError, RunLostError, TrainingError, is_lack_of_memory, raised_in
+from bootdqn.common.errors import DamagedFileError, RunLostError, TrainingError, is_lack_of_memory
 from bootdqn.common.files import make_directory, storable, write_json_atomically
 from bootdqn.config.train import SavingConfig, TrainConfig
 from bootdqn.runs.checkpoint import Checkpoints, LoadedCheckpoint, State
@@ -93,7 +93,7 @@ class Trainer:
         except RunLostError:
             raise  # nothing is written to a directory that another process uses
         except TrainingError as error:
-            message = f"{error}{_place(error)} (step {self._step:,})"
+            message = f"{error} (step {self._step:,})"
             written = self._write_failure(error, message)
             kept = "its last checkpoint" + (", and summary.json the traceback" if written and error.__cause__ else "")
             raise TrainingError(f"{message}; {self._directory.path} keeps {kept}") from error
@@ -270,12 +270,6 @@ class Trainer:
         speed = f"{steps_per_second * per_step:,.0f} {'frames' if per_step > 1 else 'steps'}/s"
         saved = "" if self._checkpoint_seconds is None else f", saved in {self._checkpoint_seconds:.1f}s"
         return Progress(self._metrics.episodes, rule.completed, rule.position, speed, seconds_left, rule.note + saved)
-
-
-def _place(error: TrainingError) -> str:
-    """Return the place in user code that raised the error which ended the run, if it is known."""
-    where = "" if error.__cause__ is None else raised_in(error.__cause__)
-    return f" in {where}" if where else ""
 
 
 def _is_snapshot_due(every: int | Literal["log"] | None, before: int, step: int) -> bool:
