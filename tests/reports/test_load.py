@@ -104,6 +104,10 @@ def test_metrics_of_a_kind_are_loaded_by_the_directory(runs, tmp_path):
     assert list(bootdqn.load_metrics([tmp_path / "b"], kind="evaluation").mean_return) == [2.0, 1.0]
     with pytest.raises(UsageError, match="did you mean 'episode'"):
         load_metrics(runs, kind="episodes")
+    with pytest.raises(UsageError, match=r"there is no kind 'eval' of metrics; did you mean 'evaluation'\?$"):
+        load_metrics(runs, kind="eval")
+    with pytest.raises(UsageError, match=r"'xyz' of metrics; choose from episode, update, evaluation$"):
+        load_metrics(runs, kind="xyz")
 
 
 def test_damaged_metrics_are_an_error(runs, tmp_path):

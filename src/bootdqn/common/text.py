@@ -33,12 +33,16 @@ def as_plotted(text: str) -> str:
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return the end of a message about an unknown `word`: the closest known one, or else `otherwise`.
 
+    Also close is the only one that begins with the word, if that has three letters or more.
+
     Example:
         >>> did_you_mean("Evio", ["greedy", "evoi"]), did_you_mean("x", ["greedy", "evoi"], "see the list")
         ("; did you mean 'evoi'?", '; see the list')
     """
     by_lower_case = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), by_lower_case, n=1)
+    word = word.lower()
+    longer = [name for name in by_lower_case if len(word) > 2 and name.startswith(word)]
+    close = difflib.get_close_matches(word, by_lower_case, n=1) or (longer if len(longer) == 1 else [])
     hint = f"did you mean {by_lower_case[close[0]]!r}?" if close else otherwise
     return f"; {hint}" if hint else ""
 

@@ -128,9 +128,8 @@ def load_metrics(runs: Paths | pd.DataFrame, kind: str | None = None) -> pd.Data
         >>> episodes.groupby("run")["return"].max()  # doctest: +SKIP
     """
     if kind not in (None, *KINDS):
-        raise UsageError(
-            f"there is no kind {kind!r} of metrics{did_you_mean(str(kind), KINDS, f'; choose from {KINDS}')}"
-        )
+        hint = did_you_mean(str(kind), KINDS, f"choose from {', '.join(KINDS)}")
+        raise UsageError(f"there is no kind {kind!r} of metrics{hint}")
     table = runs if isinstance(runs, pd.DataFrame) else load_results(runs)
     identity = [name for name in _IDENTITY if name in table]
     found, lengths = list[dict[str, Any]](), list[int]()
