@@ -116,9 +116,10 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
         message = str(error).partition(" Did you mean")[0].rstrip(".")  # ours includes the version
-        hint = did_you_mean(config.env_id, gymnasium.registry) or ";"
-        own = how_to_get(config.env_id) or "--import MODULE imports a module that registers one"
-        raise UsageError(f"--env-id {config.env_id}: {message}{hint} {own}") from error
+        closest = f"{did_you_mean(config.env_id, gymnasium.registry) or ';'} --import MODULE imports a module that"
+        known = how_to_get(config.env_id)
+        hint = f"; {known}" if known else f"{closest} registers one"
+        raise UsageError(f"--env-id {config.env_id}: {message}{hint}") from error
     except TypeError as error:
         if "'render_mode'" in str(error):
             raise RenderModeError(f"--env-id {config.env_id} cannot be shown: it takes no render_mode") from error
