@@ -14,7 +14,7 @@ from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
 from bootdqn.sweeps.executor import Fault, SweepOutcome, check_backend, check_simulation, split_done
-from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race
+from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, split_values
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class DemoCommand:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for text in self.strategies:
+            if "," in text.partition(":")[0]:
+                spaced = " ".join(split_values(text))
+                raise ValueError(f"--strategies are separated by spaces: {text} given; write --strategies {spaced}")
         if not self.plan():
             raise ValueError("--strategies and --sizes must have at least one value each")
 

@@ -64,6 +64,11 @@ class Sweep:
     axes: Mapping[str, Sequence[Any]]
     variants: Sequence[Mapping[str, Any]] = ({},)
 
+    @property
+    def _prefix(self) -> str:
+        """Beginning of the errors in its definition; empty where the flags of a command define it."""
+        return f"sweep {self.name}: " if self.name else ""
+
     def runs(self, imports: Sequence[str] = ()) -> list[PlannedRun]:
         """Return the runs, seeds outermost; runs that are given twice are listed once.
 
@@ -75,7 +80,7 @@ class Sweep:
         """
         number = math.prod(map(len, self.axes.values())) * len(self.variants)
         if number > MAX_RUNS:
-            raise UsageError(f"sweep {self.name}: {number:,} runs, more than {MAX_RUNS:,}; shorten its axes")
+            raise UsageError(f"{self._prefix}{number:,} runs, more than {MAX_RUNS:,}; shorten its axes")
         keys = sorted(self.axes, key=lambda key: key != "seed")
         runs: dict[PurePosixPath, PlannedRun] = {}
         for values in itertools.product(*(self.axes[key] for key in keys)):
@@ -85,9 +90,7 @@ class Sweep:
             for variant in self.variants:
                 planned = self._planned(settings, variant)
                 if runs.setdefault(planned.name, planned) != planned:
-                    raise UsageError(
-                        f"sweep {self.name}: two different runs would share the run directory {planned.name}"
-                    )
+                    raise UsageError(f"{self._prefix}two different runs would share the run directory {planned.name}")
         return list(runs.values())
 
     def _planned(self, settings: Mapping[str, Any], variant: Mapping[str, Any]) -> PlannedRun:
@@ -96,7 +99,7 @@ class Sweep:
         try:
             config = resolve(from_flat(plain | dict(variant)))
         except ValueError as error:
-            raise UsageError(f"sweep {self.name}: {error}") from error
+            raise UsageError(f"{self._prefix}{error}") from error
         flat = to_flat(config)
         always = [key for key in _UNPREFIXED if any(key in one for one in self.variants)]
         varied = dict.fromkeys(key for one in self.variants for key in one)
@@ -123,7 +126,7 @@ class Sweep:
             kind = kinds.get(key, Any)
             value = _parse_override(kind, text)
             if isinstance(value, str) and _looks_like_a_list(kind, value):
-                words = [parse_as(bool | int | float | str, word.strip()) for word in value.strip("[]").split(",")]
+                words = [parse_as(bool | int | float | str, word.strip()) for word in split_values(value.strip("[]"))]
                 fixed = shlex.quote(f"{key}={json.dumps(words, ensure_ascii=False)}")
                 raise UsageError(f"{override} is not a list; write {fixed}")
             for variant in variants:
@@ -134,6 +137,16 @@ class Sweep:
             else:
                 base[key] = value
         return _checked(replace(self, base=base, axes=axes, variants=variants))
+
+
+def split_values(text: str) -> list[str]:
+    """Return the values that commas separate, where those between parameters of a strategy do not.
+
+    Example:
+        >>> split_values("greedy,evoi:reduce=sum,scale=2,gain")
+        ['greedy', 'evoi:reduce=sum,scale=2', 'gain']
+    """
+    return re.split(r",(?!\w+=)", text)
 
 
 def sweep_names() -> list[str]:
@@ -162,7 +175,7 @@ def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: in
     """Return a sweep over strategies and sizes of DeepSea, with the same seeds in each cell."""
     base = {"environment": "deep-sea", "max_episodes": max_episodes, "snapshot_every": "log"}
     axes: dict[str, list[Any]] = {"seed": list(range(num_seeds)), "size": list(sizes), "strategy": list(strategies)}
-    return Sweep("race", "Strategies race on DeepSea.", base, axes)
+    return Sweep("", "", base, axes)
 
 
 def read_definition(path: Path) -> dict[str, Any]:
