@@ -397,6 +397,32 @@ def test_results_show_themselves_in_a_notebook(directory, tmp_path):
         bootdqn.inspect(directory, step=1)
 
 
+def test_a_run_is_inspected_by_a_strategy_that_is_an_object(directory, tmp_path):
+    bootdqn.train(SETTINGS, directory)
+    pages = [
+        bootdqn.inspect(directory, strategy=strategy, out=tmp_path / "inspect.html").path.read_text()
+        for strategy in (bootdqn.Gain(scale=2.0), "gain:scale=2.0", bootdqn.Greedy())
+    ]
+    assert pages[0] == pages[1] != pages[2]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bootdqn.inspect("runs/first", episodes=0), "episodes must be at least 1, got 0"),
+        (lambda: bootdqn.inspect("runs/first", max_steps=1.5), "max_steps must be a whole number, got 1.5"),
+        (lambda: bootdqn.inspect("runs/first", seed=-1), "seed must be at least 0, got -1"),
+        (lambda: bootdqn.sweep("paper-deepsea", workers=0), "workers must be at least 1, got 0"),
+        (lambda: bootdqn.sweep("paper-deepsea", retries=-1), "retries must be at least 0, got -1"),
+        (bootdqn.report, "report needs a directory, as in bootdqn.report('runs/deepsea')"),
+    ],
+)
+def test_an_argument_that_the_command_line_refuses_is_an_error(call, message):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
+        call()
+    assert str(caught.value) == message
+
+
 def test_a_sweep_returns_its_runs_and_what_failed(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('[base]\nenvironment = "deep-sea"\nmax_episodes = 4\nsize = 3\n[axes]\nseed = [0]\n')

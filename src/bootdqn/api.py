@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.fields import format_literal
+from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value, format_literal
 from bootdqn.common.specs import Array, as_batch
 from bootdqn.exploration.registry import format_strategy, known_strategies, script_warning
 from bootdqn.exploration.voting import VoteRule
@@ -19,6 +19,7 @@ from bootdqn.outcomes import Page, RunResult, SweepResult
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bootdqn.exploration.strategies import Strategy
     from bootdqn.reports.results import Paths
     from bootdqn.training.evaluation import Evaluation
 
@@ -125,15 +126,21 @@ def _all_settings(environment: Any, settings: Mapping[str, Any]) -> dict[str, An
 def _flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings as `config.json` has them: a strategy and options as text, numbers as Python's own."""
     flat = {key: _as_python(value) for key, value in settings.items()}
-    strategy: Any = flat.get("strategy")
+    if "strategy" in flat:
+        flat["strategy"] = _strategy_text(flat["strategy"])
     options = flat.get("env_options")
-    if type(strategy) in known_strategies().values():
-        flat["strategy"] = format_strategy(strategy)
-    elif is_dataclass(strategy) and not isinstance(strategy, type):
-        raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")
     if isinstance(options, Mapping):
         flat["env_options"] = {name: _as_python(value) for name, value in options.items()}
     return flat
+
+
+def _strategy_text(strategy: Any) -> Any:
+    """Return the text of a strategy that is an object; anything else as it is."""
+    if type(strategy) in known_strategies().values():
+        return format_strategy(strategy)
+    if is_dataclass(strategy) and not isinstance(strategy, type):
+        raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")
+    return strategy
 
 
 def _as_python(value: Any) -> Any:
@@ -244,6 +251,7 @@ def sweep(
         progress: Show the progress, in a terminal or a notebook.
 
     Raises:
+        ValueError: An argument does not take its value, or two do not go together.
         UsageError: There is no such experiment, a setting does not exist, or `out` is a file.
         KeyboardInterrupt: It was stopped, and its runs are saved; the same call resumes them.
     """
@@ -252,6 +260,8 @@ def sweep(
     from bootdqn.sweeps.run_sweep import output_console, plan_sweep, print_costs, run_sweep
 
     cluster_file = None if cluster is None else Path(cluster)
+    check_value("workers", PositiveInt | None, workers)
+    check_value("retries", NonNegativeInt, retries)
     check_backend(workers, ray, gpus_per_run)
     check_simulation(cluster_file, workers, ray, dry_run=dry_run)
     console = output_console(quiet=not progress)
@@ -312,13 +322,15 @@ def report(
         port: Port of that page (None: 8765; 0: any that is free).
 
     Raises:
-        ValueError: `watch` and `out` or `baseline` are given, or `port` without `watch`.
+        ValueError: No directory is given, or `watch` and `out` or `baseline` are given, or `port` without `watch`.
         UsageError: There is no such directory, or no run in it, or no algorithm with the label, or the page cannot be
             written, or the port is in use.
     """
     from bootdqn.reports.report import default_page, write_report
     from bootdqn.reports.watch import DEFAULT_PORT, watch_runs
 
+    if not directories:
+        raise ValueError("report needs a directory, as in bootdqn.report('runs/deepsea')")
     if (watch and (out is not None or baseline is not None)) or (port is not None and not watch):
         raise ValueError("a page that is watched is not written: out and baseline go without watch, and port with it")
 
@@ -336,7 +348,7 @@ def inspect(
     weights: int | str | Path | None = None,
     episodes: int = 1,
     max_steps: int = 1000,
-    strategy: str | None = None,
+    strategy: "str | Strategy | None" = None,
     head: int | None = None,
     seed: int = 0,
     figure: str | Path | None = None,
@@ -351,7 +363,7 @@ def inspect(
         weights: The step of one of its snapshots, or a file of weights (None: the weights saved last).
         episodes: The most episodes to play.
         max_steps: The most steps to play.
-        strategy: How to act (None: as in training).
+        strategy: How to act: an object, or its text (None: as in training).
         head: The active head (None: sampled for each episode).
         seed: Seed of the environment and the heads.
         figure: Instead of the page, plot one step as the paper's Fig. 1 to this .png, .svg or .pdf file.
@@ -359,12 +371,16 @@ def inspect(
         progress: Show the progress, in a terminal or a notebook.
 
     Raises:
+        ValueError: An argument does not take its value, or two do not go together.
         UsageError: The run, the weights, the strategy, the head or the step do not exist, or a file cannot be written.
         TrainingError: The environment or the strategy raised an exception.
     """
     from bootdqn.inspector.page import inspect_run
     from bootdqn.training.display import status_line
 
+    check_value("episodes", PositiveInt, episodes)
+    check_value("max_steps", PositiveInt, max_steps)
+    check_value("seed", NonNegativeInt, seed)
     if figure is not None and out is not None:
         raise ValueError("figure is plotted instead of the page; leave out one of figure and out")
     if step is not None and figure is None:
@@ -378,7 +394,7 @@ def inspect(
             weights=weights,
             episodes=episodes,
             max_steps=max_steps,
-            strategy=strategy,
+            strategy=_strategy_text(strategy),
             head=head,
             seed=seed,
             figure=plotted,
