@@ -184,14 +184,15 @@ def test_runs_that_failed_for_one_reason_are_one_line_that_the_same_command_does
         path.mkdir(parents=True)
         (path / "config.json").write_text(json.dumps(to_flat(planned_run.config)))
         (path / "summary.json").write_text('{"status": "finished", "steps": 9, "episodes": 5, "seconds": 1}')
-    assert (
-        run_command_line(["sweep", str(tmp_path / "own.toml"), "max_episodes=9", "--out", str(tmp_path / "out")]) == 1
+    command = ["sweep", str(tmp_path / "own.toml"), "max_episodes=9", "--out", str(tmp_path / "out")]
+    reason = (
+        f"{tmp_path}/out/seed-0 is finished (max_episodes 5) and has no checkpoint to resume from to train to 9: "
+        "only --keep-checkpoint keeps it; choose another --out, or remove this run directory (2 other runs likewise)\n"
     )
-    assert capsys.readouterr().err == (
-        f"failed: {tmp_path}/out/seed-0 is finished (max_episodes 5) and has no checkpoint to resume from to train to "
-        "9: only --keep-checkpoint keeps it; choose another --out, or remove this run directory "
-        "(2 other runs likewise)\n"
-    )
+    assert run_command_line(command) == 1
+    assert capsys.readouterr().err == f"failed: {reason}"
+    assert run_command_line([*command, "--dry-run"]) == 2
+    assert capsys.readouterr().err == reason
 
 
 def test_a_device_that_is_not_there_starts_no_run(tmp_path, capsys, monkeypatch):

@@ -13,7 +13,7 @@ from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
-from bootdqn.sweeps.executor import Fault, SweepOutcome, check_backend, check_simulation, split_done
+from bootdqn.sweeps.executor import Fault, SweepOutcome, check_backend, check_simulation, describe_failures, split_done
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, split_values
 
 
@@ -96,16 +96,8 @@ class DemoCommand:
 
 
 def _print_failures(outcome: SweepOutcome, out: Path) -> None:
-    """Print why runs failed: a line for each reason, with one of its runs and the number of the others."""
-    by_reason: dict[str, list[str]] = {}
-    for end in outcome.ended:
-        if end.error is not None:
-            path = str(out / end.run.name)
-            line = end.error if path in end.error else f"{path}: {end.error}"
-            by_reason.setdefault(end.error.replace(path, ""), []).append(line)
-    for first, *others in by_reason.values():
-        count = f" ({format_count(len(others), 'other run')} likewise)" if others else ""
-        print(f"failed: {first}{count}", file=sys.stderr)
+    for line in describe_failures(outcome.ended, out):
+        print(f"failed: {line}", file=sys.stderr)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from bootdqn.replay.buffer import SEGMENT_SLOTS
 from bootdqn.runs.resources import METRICS_BYTES, ResourceEstimate
 from bootdqn.sweeps.cluster_file import ClusterConfig
 from bootdqn.sweeps.cost import Cost, DryRun, costs, in_scheduling_order, max_evaluation_steps, resources_needed
-from bootdqn.sweeps.executor import split_done
+from bootdqn.sweeps.executor import describe_failures, split_done
 from bootdqn.sweeps.simulate import Job, Simulation, node_failures, simulate
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.display import duration
@@ -46,7 +46,7 @@ def simulate_sweep(
         UsageError: `out` is a file, a run cannot be trained or fits on no node, or nothing is left to simulate.
     """
     todo, ended = split_done(runs, out)
-    problems = [f"{out / end.run.name}: {end.error}" for end in ended if not end.finished]
+    problems = describe_failures(ended, out)
     if not todo:
         raise UsageError(f"no run in {out} is left to simulate")
     jobs = jobs_of(in_scheduling_order(todo), cluster, saving, show)

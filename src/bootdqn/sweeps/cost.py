@@ -19,7 +19,7 @@ from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import episode_limit, evaluation_config, make_environment
 from bootdqn.runs.resources import ResourceEstimate, available_cores, available_memory, check_environments_fit
 from bootdqn.runs.threads import pinned_threads
-from bootdqn.sweeps.executor import split_done
+from bootdqn.sweeps.executor import describe_failures, split_done
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.display import duration
 from bootdqn.training.evaluation import evaluate
@@ -250,7 +250,7 @@ def dry_run(
     if refused and len(refused) == len(runs):
         raise UsageError(refused[0])
     problems = [f"{format_count(refused.count(why), 'run')} cannot be trained: {why}" for why in dict.fromkeys(refused)]
-    problems += [f"{out / end.run.name}: {end.error}" for end in ended if not end.finished]
+    problems += describe_failures(ended, out)
     measured = {name: cost for name, cost in found.items() if isinstance(cost, Cost)}
     table = _table(runs, measured, {end.run.name for end in ended if end.finished})
     if measured:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from bootdqn.common.errors import UsageError
+from bootdqn.common.text import format_count
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.status import RunState, run_status
 from bootdqn.sweeps.sweep_file import PlannedRun
@@ -173,6 +174,20 @@ def split_done(runs: Iterable[PlannedRun], out: Path) -> tuple[list[PlannedRun],
         else:
             remaining.append(planned)
     return remaining, ended
+
+
+def describe_failures(ended: Iterable[Ended], out: Path) -> list[str]:
+    """Return why runs failed: a line for each reason, with one of its runs and the number of the others."""
+    by_reason: dict[str, list[str]] = {}
+    for end in ended:
+        if end.error is not None:
+            path = str(out / end.run.name)
+            line = end.error if path in end.error else f"{path}: {end.error}"
+            by_reason.setdefault(end.error.replace(path, ""), []).append(line)
+    return [
+        f"{first} ({format_count(len(others), 'other run')} likewise)" if others else first
+        for first, *others in by_reason.values()
+    ]
 
 
 def check_backend(workers: int | None, ray: str | None, gpus_per_run: float) -> None:
