@@ -7,7 +7,7 @@ from rich.console import Console
 
 from bootdqn.config.train import from_flat
 from bootdqn.sweeps.executor import Ended, Progressed, Started
-from bootdqn.sweeps.progress import SweepDisplay
+from bootdqn.sweeps.progress import SweepDisplay, run_label
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
 
@@ -85,3 +85,15 @@ def test_no_line_reaches_the_edge_where_a_terminal_would_wrap_the_echo_of_ctrl_c
     lines = console.render_lines(display._narrow(), pad=False)
     assert len(lines) >= 2
     assert max(sum(segment.cell_length for segment in line) for line in lines) <= 60 - 4
+
+
+def test_a_narrow_terminal_cuts_the_state_of_a_run_before_its_name():
+    console = Console(width=70, soft_wrap=True)
+    run = planned("long")
+    display = SweepDisplay([run], [], console)
+    display.update(Started(run))
+    display.update(Progressed(run, Progress(0, 0.5, "1,000,000 steps", "1,234 steps/s", 61.0, "a note" * 10)))
+    lines = ["".join(segment.text for segment in line) for line in console.render_lines(display._narrow(), pad=False)]
+    assert len(lines) == 2, "a row is one line"
+    assert lines[1].startswith(f"{run_label(run)}   50 %  1,000,000 steps | ")
+    assert lines[1].rstrip().endswith("…")

@@ -86,8 +86,11 @@ class SweepDisplay:
 
     def render(self) -> Group:
         """Return a table of the active runs below a line about the whole sweep."""
-        table = Table.grid(padding=(0, 2))
-        for name, state in self._lines():
+        table, lines = Table.grid(padding=(0, 2), expand=True), list(self._lines())
+        longest = max((len(name) for name, _ in lines), default=0)
+        table.add_column(no_wrap=True, overflow="ellipsis", width=min(longest, self._console.width // 2))
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        for name, state in lines:
             table.add_row(Text(name), Text(state))
         return Group(Text(self._heading(), style="bold"), table)
 

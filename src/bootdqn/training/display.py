@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
+from rich.table import Column
 from rich.text import Text
 
 from bootdqn.common.text import format_count, format_number
@@ -23,9 +24,9 @@ T = TypeVar("T")
 
 
 def describe(progress: Progress) -> str:
-    """Return the progress of a run in a few words."""
+    """Return the progress of a run in a few words, the most important first: a narrow terminal cuts the rest."""
     left = "?" if progress.seconds_left is None else duration(progress.seconds_left)
-    return f"{progress.position} | {progress.speed} | {progress.note} | about {left} left at most"
+    return f"{progress.position} | about {left} left at most | {progress.speed} | {progress.note}"
 
 
 def result_of_summary(summary: dict[str, Any]) -> str:
@@ -91,8 +92,14 @@ def progress_line(label: str, *, quiet: bool = False) -> Iterator[RunCallbacks]:
     elif not can_redraw(console):
         yield RunCallbacks(_plain_lines(label, console), print_line, print_line)
     else:
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[state]}"))
-        bar = ProgressBar(*columns, console=console, transient=True)
+        name = Column(no_wrap=True, overflow="ellipsis", max_width=30)
+        state = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        columns = (
+            TextColumn("{task.description}", markup=False, table_column=name),
+            BarColumn(bar_width=10),
+            TextColumn("{task.fields[state]}", markup=False, table_column=state),
+        )
+        bar = ProgressBar(*columns, console=console, transient=True, expand=True)
         task = bar.add_task(label, total=1.0, state="starting")
         terminal = _stderr_console()
 
