@@ -2,6 +2,7 @@
 
 import shlex
 
+import gymnasium
 import pytest
 
 from bootdqn.cli.main import run_command_line
@@ -10,6 +11,8 @@ from reference.malformed import MALFORMED, contents, make_directories
 
 @pytest.mark.parametrize(("line", "hint"), MALFORMED.items(), ids=MALFORMED)
 def test_a_malformed_command_line_is_an_error_that_names_the_remedy(tmp_path, monkeypatch, capsys, line, hint):
+    for env_id in [name for name in gymnasium.registry if name.startswith("ALE/")]:
+        monkeypatch.delitem(gymnasium.registry, env_id)  # as in a process of its own, without other tests' environments
     make_directories(tmp_path)
     monkeypatch.chdir(tmp_path)
     before = contents(tmp_path)
