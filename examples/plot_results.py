@@ -1,8 +1,8 @@
 """Two figures from tables of runs, with pandas and Matplotlib alone: one from `load_results`, one from `load_metrics`.
 
-    python examples/plot_results.py docs/images     # writes data-results.png and data-metrics.png there
+    python examples/plot_results.py DEEP_SEA_RUNS OTHER_RUNS OUT     # writes OUT/data-results.png, OUT/data-metrics.png
 
-See docs/data.md.
+See docs/data.md, whose figures it plots.
 """
 
 import sys
@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 import bootdqn
 
-RESULTS = Path(__file__).parents[1] / "reproduction/results"
 SIZE, DPI = (6, 3.4), 100
 
 
@@ -33,18 +32,17 @@ def plot_metrics(axes: Axes, path: Path) -> None:
     mean.plot(ax=axes, logy=True, xlabel="step", ylabel="disagreement of the heads")
 
 
-def main(out: Path) -> None:
+def main(deep_sea: Path, others: Path, out: Path) -> None:
     """Write both figures to the directory `out`."""
-    for name, plot, study in (
-        ("results", plot_results, "deep-sea-every-step"),
-        ("metrics", plot_metrics, "atari-alien-longer"),
-    ):
+    for name, plot, runs in (("results", plot_results, deep_sea), ("metrics", plot_metrics, others)):
         figure = Figure(figsize=SIZE, layout="constrained")
-        plot(figure.subplots(), RESULTS / study)
+        plot(figure.subplots(), runs)
         figure.axes[0].legend(fontsize=8, frameon=False)
         figure.savefig(out / f"data-{name}.png", dpi=DPI)
         print(out / f"data-{name}.png")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    main(*map(Path, sys.argv[1:]))

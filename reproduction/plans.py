@@ -1,8 +1,8 @@
 """The sweeps that studies follow, and how many of their runs are finished."""
 
-from bootdqn.runs.directory import RunDirectory
 from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep, sweep_names
-from reproduction.studies import RESULTS, ROOT
+from reproduction.archive import read_rows
+from reproduction.studies import ROOT
 
 _FILES = "reproduction/sweeps"
 SWEEPS = {
@@ -39,5 +39,5 @@ def planned_runs(study: str) -> list[PlannedRun]:
 def progress(study: str) -> tuple[int, int]:
     """Return how many of a study's planned runs are finished, and how many are planned."""
     planned = planned_runs(study)
-    summaries = (RunDirectory(RESULTS / study / run.name).read_summary() or {} for run in planned)
-    return sum(summary.get("status") == "finished" for summary in summaries), len(planned)
+    finished = {row["run"] for row in read_rows(study) if row["summary"] and row["summary"]["status"] == "finished"}
+    return sum(str(run.name) in finished for run in planned), len(planned)

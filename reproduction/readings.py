@@ -23,7 +23,7 @@ from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, plot_episodes
 from bootdqn.reports.statistics import can_differ
 from bootdqn.reports.style import RC_PARAMS, cap_ticks, labelled_lines, legend_below
 from bootdqn.runs.directory import find_runs
-from reproduction import studies
+from reproduction import archive, studies
 from reproduction.claims import COLOURS, DEEP_SEA_CLAIMS, DEEP_SEA_EVOI
 from reproduction.evidence import CONTRADICTED, SUPPORTED, Evidence, Verdict
 from reproduction.figures import DocsFigure
@@ -124,7 +124,7 @@ def solved_recently(bad: Iterable[bool], window: int = WINDOW) -> int | None:
 
 def recently_table(study: str) -> str:
     """Return mean episodes by the regret so far and by that of the last episodes, and the verdicts by the latter."""
-    recent = json.loads((studies.RESULTS / study / RECENT).read_text(encoding="utf-8"))
+    recent = json.loads((archive.RESULTS / study / RECENT).read_text(encoding="utf-8"))
     runs = reading_runs(study)
     runs = runs.assign(solved_at_strict=[recent[run] for run in runs.run])
     statuses = ", ".join(verdict.status for verdict in judged(runs))
@@ -142,7 +142,7 @@ def by_two_rules(so_far: pd.DataFrame, recently: pd.DataFrame) -> str:
 
 def main(runs: Sequence[str]) -> None:
     """Write when each run that still has its metrics was solved by the regret of its last episodes."""
-    root, kept = Path(runs[0]), studies.RESULTS / PER_EPISODE / RECENT
+    root, kept = Path(runs[0]), archive.RESULTS / PER_EPISODE / RECENT
     found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     finished = [
         run

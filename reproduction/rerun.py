@@ -1,51 +1,59 @@
-"""Repeat the shortest committed DeepSea runs, and compare their summaries.
+"""Repeat committed runs, and compare their summaries.
 
-    python -m reproduction.rerun                        the 15 shortest of reproduction/results/deep-sea
-    python -m reproduction.rerun deep-sea-frontier 10   the 10 shortest of another study
+    python -m reproduction.rerun deep-sea size-10/gain/seed-0   one run; any number of names, or what they begin with
+    python -m reproduction.rerun deep-sea --shortest 15         the runs with the fewest steps
 
-This checks whether today's code gives the same numbers on your machine. Runs of other studies than `deep-sea` are from
-before the kernel had products of its own: they differ in their last bits, so that longer ones end at another episode.
+This checks whether today's code gives the same numbers on your machine. Runs that do not name the commit that made
+them may be from before the kernel had products of its own: they differ in their last bits, so that longer ones end at
+another episode.
 """
 
-import json
+import argparse
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from bootdqn.config.train import from_flat
-from bootdqn.runs.directory import RunDirectory
+from bootdqn.training.callbacks import RunCallbacks
+from bootdqn.training.display import progress_line
 from bootdqn.training.run import run
-
-RESULTS = Path(__file__).parent / "results"
-COMPARED_KEYS = ("episodes", "steps", "solved_at", "solved_at_strict")
+from reproduction.archive import Row, read_rows, studies_with_runs
 
 
-def shortest_runs(study: Path, number: int) -> list[RunDirectory]:
-    """Return the finished runs of a study that took the fewest steps."""
-    runs = [RunDirectory(path.parent) for path in sorted(study.rglob("summary.json"))]
-    return sorted(runs, key=lambda one: _summary(one)["steps"])[:number]
+def shortest(rows: list[Row], number: int) -> list[Row]:
+    """Return the runs that took the fewest steps."""
+    return sorted(rows, key=lambda row: row["summary"]["steps"])[:number]
 
 
-def _summary(run_dir: RunDirectory) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads(run_dir.summary.read_text(encoding="utf-8"))
-    return summary
+def differences(row: Row) -> list[str]:
+    """Repeat a run, and return in words which entries of its summary are not what they were."""
+    with tempfile.TemporaryDirectory() as scratch, progress_line(row["run"]) as shown:
+        callbacks = RunCallbacks(shown.show, warn=shown.warn)
+        now = run(from_flat(row["config"]), Path(scratch) / "run", callbacks).summary
+    before = {key: value for key, value in row["summary"].items() if key != "seconds"}
+    return [f"{key} was {value}, now {now.get(key)}" for key, value in before.items() if now.get(key) != value]
 
 
-def main(study: str = "deep-sea", number: str = "15") -> int:
+def main(arguments: list[str]) -> int:
     """Repeat the runs one after the other; return 1 if any summary differs."""
-    runs = shortest_runs(RESULTS / study, int(number))
+    parser = argparse.ArgumentParser(prog="python -m reproduction.rerun", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("study", choices=studies_with_runs(), metavar="STUDY", help=", ".join(studies_with_runs()))
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="names of runs, or what they begin with (none: all)")
+    parser.add_argument("--shortest", type=int, metavar="N", help="only the N runs with the fewest steps")
+    args = parser.parse_args(arguments)
+    finished = [row for row in read_rows(args.study) if row["summary"] and row["summary"]["status"] == "finished"]
+    chosen = [row for row in finished if not args.runs or row["run"].startswith(tuple(args.runs))]
+    if not chosen:
+        parser.error(f"no run of {args.study} begins with {' or '.join(args.runs)}; for example {finished[0]['run']}")
+    chosen = chosen if args.shortest is None else shortest(chosen, args.shortest)
     equal = 0
-    for committed in runs:
-        before = _summary(committed)
-        with tempfile.TemporaryDirectory() as scratch:
-            now = run(from_flat(committed.read_config()), Path(scratch) / "run").summary
-        differences = [f"{key} was {before[key]}, now {now[key]}" for key in COMPARED_KEYS if before[key] != now[key]]
-        equal += not differences
-        print(f"{committed.path.relative_to(RESULTS)}: {', '.join(differences) or 'equal'}", flush=True)
-    print(f"{equal} of {len(runs)} runs are equal")
-    return 0 if equal == len(runs) else 1
+    for row in chosen:
+        found = differences(row)
+        equal += not found
+        print(f"{args.study}/{row['run']}: {', '.join(found) or 'equal'}", flush=True)
+    print(f"{equal} of {len(chosen)} runs are equal")
+    return 0 if equal == len(chosen) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -12,16 +12,16 @@ from bootdqn.reports import load_metrics
 from bootdqn.reports.atari import RUN_COLUMNS, evaluations_of
 from bootdqn.reports.load import DIVERSITY, Study, load_study, shared_settings, without_settings
 from bootdqn.reports.suites import MINATAR
+from reproduction.archive import RESULTS, unpacked
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "reproduction/results"
 EVALUATION_COLUMNS = [*RUN_COLUMNS, "frames", "score", *DIVERSITY]
 
 
 @cache
 def read_study(study: str) -> Study:
     """Return every run of a study."""
-    return load_study(RESULTS / study)
+    return load_study(unpacked(study))
 
 
 @cache

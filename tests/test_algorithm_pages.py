@@ -20,6 +20,7 @@ from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Vote
 from bootdqn.exploration.voting import VoteRule, vote
 from bootdqn.training.metrics import Clock
+from reproduction.archive import read_rows
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/algorithms"
@@ -129,9 +130,8 @@ def test_combinations_that_the_index_lists_as_errors_are_errors(line, tmp_path, 
 
 def test_the_table_of_results_is_that_of_the_runs():
     solved = {}
-    for path in (ROOT / "reproduction/results/deep-sea-small").rglob("summary.json"):
-        config = json.loads((path.parent / "config.json").read_text())
-        episode = json.loads(path.read_text())["solved_at_strict"]
+    for row in read_rows("deep-sea-small"):
+        config, episode = row["config"], row["summary"]["solved_at_strict"]
         solved.setdefault((config["strategy"], config["size"]), []).append(episode)
 
     def cell(found):

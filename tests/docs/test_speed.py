@@ -1,6 +1,5 @@
 """The page on speed: its durations are those of the summaries of the study, read here without the package."""
 
-import json
 import re
 from statistics import median
 
@@ -8,6 +7,7 @@ import pytest
 
 from bootdqn.training.display import duration
 from reference.documents import ROOT
+from reproduction.archive import read_rows
 
 ROWS = re.findall(
     r"^\| (.*?) \| (.*) \| (.*) \| (.*) \|$", (ROOT / "docs/speed.md").read_text().split("## How long")[1], re.M
@@ -17,8 +17,8 @@ TABLE = {name: dict(zip((10, 20, 30), cells, strict=True)) for name, *cells in R
 
 def runs(size):
     """Return the strategy and the summary of every finished run."""
-    for path in (ROOT / "reproduction/results/deep-sea-every-step").rglob("summary.json"):
-        config, summary = (json.loads(path.with_name(name).read_text()) for name in ("config.json", "summary.json"))
+    for row in read_rows("deep-sea-every-step"):
+        config, summary = row["config"], row["summary"]
         if config["size"] == size and summary["status"] == "finished":
             yield config["strategy"], summary
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bootdqn
+from reproduction.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -68,7 +69,7 @@ def test_the_agent_of_bsuite_acts_by_evoi():
 
 def test_the_figures_of_the_page_about_data_are_plotted_by_its_code(tmp_path):
     program = runpy.run_path(str(EXAMPLES / "plot_results.py"))
-    program["main"](tmp_path)
+    program["main"](unpacked("deep-sea-every-step"), unpacked("atari-alien-longer"), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"data-results.png", "data-metrics.png"}
     page = (EXAMPLES.parent / "docs/data.md").read_text(encoding="utf-8")
     code = "\n".join(line.strip() for line in (EXAMPLES / "plot_results.py").read_text(encoding="utf-8").splitlines())

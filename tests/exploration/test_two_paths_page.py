@@ -1,14 +1,14 @@
 """The page about the two paths agrees with the package."""
 
 import doctest
+import json
 import re
 import subprocess
 from pathlib import Path
 
 from bootdqn.cli.main import parse
-from bootdqn.config.train import resolve
-from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.status import RunState, run_status
+from bootdqn.config.train import differences, resolve, to_flat
+from reproduction.archive import read_rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "two-paths.md"
@@ -23,15 +23,15 @@ def test_the_code_on_the_page_gives_what_the_page_shows():
     assert results.failed == 0
 
 
-def test_the_loop_on_the_page_is_what_made_the_runs(monkeypatch):
+def test_the_loop_on_the_page_is_what_made_the_runs():
     """In a shell in which the program only prints its arguments."""
     (loop,) = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
     completed = subprocess.run(
         ["sh", "-c", 'bootdqn() { printf "%s\\n" "$*"; }\n' + loop], check=True, capture_output=True, text=True
     )
-    monkeypatch.chdir(ROOT)
     commands = [parse(line.split()) for line in completed.stdout.splitlines()]
-    committed = {path.name for path in Path("reproduction/results/two-paths").iterdir()}
-    assert {command.run_dir.name for command in commands} == committed
-    for command in commands:
-        assert run_status(RunDirectory(command.run_dir), resolve(command.config)).state is RunState.FINISHED
+    made = {command.run_dir.name: json.loads(json.dumps(to_flat(resolve(command.config)))) for command in commands}
+    committed = {row["run"]: row for row in read_rows("two-paths")}
+    assert {row["summary"]["status"] for row in committed.values()} == {"finished"}
+    assert committed.keys() == made.keys()
+    assert not any(differences(row["config"], made[name]) for name, row in committed.items())

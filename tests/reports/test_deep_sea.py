@@ -1,7 +1,6 @@
 """Results on DeepSea: unsolved runs count, lower bounds are marked, caps are never mixed."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +16,7 @@ from bootdqn.reports.load import load_study
 from bootdqn.reports.style import to_png, to_svg
 from reference.run_directories import write_deep_sea
 from reference.tables import DeepSeaRun, deep_sea_table
-
-OLD_RESULTS = Path(__file__).parents[2] / "reproduction/results/deep-sea-small"
+from reproduction.archive import unpacked
 
 
 def result(strategy="greedy", size=10, seed=0, cap=2000, solved=100, strict=...):
@@ -91,13 +89,14 @@ def test_the_results_of_old_run_directories_are_grouped_by_strategy_and_size_alo
         "ids": "DQN-IDS",
     }
     expected = {}  # all of these runs update every step
-    for path in OLD_RESULTS.rglob("config.json"):
+    old_runs = unpacked("deep-sea-small")
+    for path in old_runs.rglob("config.json"):
         config, summary = json.loads(path.read_text()), json.loads(path.with_name("summary.json").read_text())
         episodes = config["max_episodes"] if summary["solved_at_strict"] is None else summary["solved_at_strict"]
         expected.setdefault((str(config["size"]), f"{names[config['strategy']]}, update every step"), []).append(
             episodes
         )
-    runs, problems = read(OLD_RESULTS)
+    runs, problems = read(old_runs)
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in solve_table(runs).rows]
     found = {(row["N"], row["algorithm"]): row["mean episodes"].removeprefix("≥ ") for row in rows}
     means = {key: sum(values) / len(values) for key, values in expected.items()}

@@ -1,18 +1,18 @@
 """The table of presets, against the summaries and SciPy's own test."""
 
-import json
 from statistics import mean
 
 from scipy.stats import mannwhitneyu
 
+from reproduction.archive import read_rows
 from reproduction.preset_comparison import preset_table
-from reproduction.studies import RESULTS
 
 
 def values_of(preset, task):
     """Return the last evaluations in the summaries, by seed."""
-    runs = sorted((RESULTS / f"explorer-harm/preset-{preset}/{task}").glob("*/seed-*"))
-    return [json.loads((run / "summary.json").read_text())["last_evaluation"] for run in runs]
+    runs = [row for row in read_rows("explorer-harm") if row["config"]["env_id"] == task]
+    runs = [row for row in runs if row["config"]["preset"] == preset]
+    return [row["summary"]["last_evaluation"] for row in sorted(runs, key=lambda row: row["config"]["seed"])]
 
 
 def rows_of(table):
@@ -23,14 +23,9 @@ def rows_of(table):
 
 def test_a_row_has_both_means_and_the_verdict_of_an_exact_test():
     rows = rows_of(preset_table("explorer-harm"))
-    tasks = {
-        "CartPole-v1": "cartpole-v1",
-        "FrozenLake8x8-v1": "frozenlake8x8-v1",
-        "bootdqn/TwoPaths-v0": "bootdqn-twopaths-v0",
-    }
-    assert set(rows) == set(tasks)
-    for task, directory in tasks.items():
-        paper, explorer = values_of("paper", directory), values_of("explorer", directory)
+    assert set(rows) == {"CartPole-v1", "FrozenLake8x8-v1", "bootdqn/TwoPaths-v0"}
+    for task in rows:
+        paper, explorer = values_of("paper", task), values_of("explorer", task)
         assert len(paper) == len(explorer) == 5
         first, second, *_, verdict = rows[task]
         for shown, values in ((first, paper), (second, explorer)):

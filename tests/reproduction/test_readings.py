@@ -42,7 +42,7 @@ def test_until_there_is_a_window_of_episodes_all_so_far_count():
 
 def test_a_directory_without_metrics_changes_nothing(tmp_path, monkeypatch):
     (tmp_path / "results/deep-sea").mkdir(parents=True)
-    monkeypatch.setattr(readings.studies, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(readings.archive, "RESULTS", tmp_path / "results")
     kept = tmp_path / "results/deep-sea/recent.json"
     write_deep_sea(tmp_path / "runs/a", bad=[False] * 12)
     readings.main([str(tmp_path / "runs")])
@@ -122,6 +122,6 @@ def test_both_rules_stand_beside_each_other():
 
 
 def test_the_committed_file_has_every_run_of_the_four_algorithms():
-    recent = json.loads((readings.studies.RESULTS / readings.PER_EPISODE / readings.RECENT).read_text())
+    recent = json.loads((readings.archive.RESULTS / readings.PER_EPISODE / readings.RECENT).read_text())
     runs = readings.reading_runs(readings.PER_EPISODE)
     assert set(runs.run) <= set(recent)

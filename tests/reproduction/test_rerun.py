@@ -1,25 +1,27 @@
 """A committed run that is repeated has an equal summary, and one that differs is reported."""
 
-import json
-import re
-import shutil
+import pytest
 
-from reproduction import rerun
+from reproduction import archive, rerun
 
 
 def test_a_committed_run_is_equal_when_repeated(capsys):
-    assert rerun.main("deep-sea/size-5/evoi-reduce-sum", "1") == 0
-    assert re.fullmatch(r"deep-sea/size-5/\S+: equal\n1 of 1 runs are equal\n", capsys.readouterr().out)
+    assert rerun.main(["deep-sea", "size-5/evoi-reduce-sum/seed-0"]) == 0
+    assert capsys.readouterr().out == "deep-sea/size-5/evoi-reduce-sum/seed-0: equal\n1 of 1 runs are equal\n"
 
 
 def test_a_run_that_differs_is_reported(tmp_path, monkeypatch, capsys):
-    (shortest,) = rerun.shortest_runs(rerun.RESULTS / "deep-sea", 1)
-    spoiled = json.loads(shortest.summary.read_text()) | {"solved_at": 9999}
-    (tmp_path / "study/run").mkdir(parents=True)
-    shutil.copy(shortest.config, tmp_path / "study/run")
-    (tmp_path / "study/run/summary.json").write_text(json.dumps(spoiled))
-    monkeypatch.setattr(rerun, "RESULTS", tmp_path)
-    assert rerun.main("study", "5") == 1
-    printed = capsys.readouterr().out
-    assert "study/run: solved_at was 9999, now " in printed
-    assert printed.endswith("0 of 1 runs are equal\n")
+    (fewest,) = rerun.shortest(archive.read_rows("deep-sea"), 1)
+    other = fewest | {"run": "longer", "summary": fewest["summary"] | {"steps": 10**9}}
+    spoiled = fewest | {"run": "spoiled", "summary": fewest["summary"] | {"solved_at": 9999}}
+    monkeypatch.setattr(archive, "RESULTS", tmp_path)
+    archive.write_rows("study", [other, spoiled])
+    assert rerun.main(["study", "--shortest", "1"]) == 1
+    solved_at = fewest["summary"]["solved_at"]
+    assert capsys.readouterr().out == (f"study/spoiled: solved_at was 9999, now {solved_at}\n0 of 1 runs are equal\n")
+
+
+def test_an_unknown_run_is_an_error_that_names_one(capsys):
+    with pytest.raises(SystemExit):
+        rerun.main(["deep-sea", "size-4"])
+    assert "no run of deep-sea begins with size-4; for example size-10/" in capsys.readouterr().err
