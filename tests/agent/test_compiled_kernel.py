@@ -66,7 +66,7 @@ def without(batch, row):
 def test_a_row_that_is_read_late_has_taken_the_steps_of_adam_one_by_one(absent):
     """The second of two rows comes to rest after some 150 steps: from then on only its moments may change."""
     spec, rng, row = KIND.spec(num_values=6), np.random.default_rng(3), 2
-    learner = KIND.make(spec)
+    learner = KIND.make(spec, hidden_sizes=(50, 50))
     for _ in range(3):
         learner.update(random_batch(rng, spec, 3, 12, owned=1.0))
     before = copy_of_state(learner)

@@ -27,6 +27,7 @@ import numpy as np
 from bootdqn.agent.kernel_memory import BETA1, BETA2, BLOCK, LAST_CORRECTION, Networks, Scratch, Shape, Weights
 from bootdqn.agent.vectors import (
     LANES,
+    WIDE,
     data_of,
     differences,
     filled,
@@ -35,6 +36,7 @@ from bootdqn.agent.vectors import (
     integers,
     load,
     lowest_bit,
+    prefetch,
     rectified,
     root,
     store,
@@ -110,6 +112,8 @@ def update(
         learned, count = _distinct_rows(data, double_q, scratch, owned)
         for u in range(count):
             _settle(networks, k, scratch.rows[u])
+            if k + 1 < heads:
+                _prefetch_row(networks, k + 1, scratch.rows[u])
         _forward(networks.shape, networks.online, networks.prior_q, k, scratch.rows, count, scratch)
         loss = _loss_gradient(networks, k, data, masked, double_q, huber, scratch, owned, learned, errors)
         head_loss[k] = loss
@@ -217,28 +221,59 @@ def _coast(networks: Networks, start: int, before: int, after: int) -> None:
     """Take the steps `before` + 1 to `after` of Adam without gradient, in the row of the table at `start`.
 
     Each step is smaller than 0.92 times the last one: the first moment decays much faster than the root of the second.
-    So from the first step on that no longer changes the parameters, only the moments change.
+    So from the first step on that no longer changes the parameters, only the moments change. Every step waits for the
+    one before it, so four vectors take theirs together.
     """
     table, moment1, moment2 = networks.online.table, networks.first_moment.table, networks.second_moment.table
     zero, keep1, keep2, epsilon = filled(_ZERO), filled(_KEEP1), filled(_KEEP2), filled(_EPSILON)
-    for at in range(start, start + networks.shape.units1, LANES):
-        parameter, first, second = load(table, at), load(moment1, at), load(moment2, at)
+    for at in range(start, start + networks.shape.padded1, 4 * LANES):
+        at1, at2, at3 = at + LANES, at + 2 * LANES, at + 3 * LANES
+        p0, p1, p2, p3 = load(table, at), load(table, at1), load(table, at2), load(table, at3)
+        f0, f1, f2, f3 = load(moment1, at), load(moment1, at1), load(moment1, at2), load(moment1, at3)
+        s0, s1, s2, s3 = load(moment2, at), load(moment2, at1), load(moment2, at2), load(moment2, at3)
         step = before
-        while step < after:
+        moved = _ONE
+        while step < after and moved != _NO_BITS:
             step += 1
             index = min(step, LAST_CORRECTION)
             size, scale = filled(networks.step_sizes[index]), filled(networks.root_scales[index])
-            first, second = first * keep1, second * keep2
-            moved = parameter - first * size / fma(root(second), scale, epsilon)
-            if differences(moved, parameter) == _NO_BITS:
-                break
-            parameter = moved
-        while step < after and (differences(first, zero) | differences(second, zero)) != _NO_BITS:
+            f0, f1, f2, f3 = f0 * keep1, f1 * keep1, f2 * keep1, f3 * keep1
+            s0, s1, s2, s3 = s0 * keep2, s1 * keep2, s2 * keep2, s3 * keep2
+            q0 = p0 - f0 * size / fma(root(s0), scale, epsilon)
+            q1 = p1 - f1 * size / fma(root(s1), scale, epsilon)
+            q2 = p2 - f2 * size / fma(root(s2), scale, epsilon)
+            q3 = p3 - f3 * size / fma(root(s3), scale, epsilon)
+            moved = differences(q0, p0) | differences(q1, p1) | differences(q2, p2) | differences(q3, p3)
+            p0, p1, p2, p3 = q0, q1, q2, q3
+        left = _ONE
+        while step < after and left != _NO_BITS:
             step += 1
-            first, second = first * keep1, second * keep2
-        store(table, at, parameter)
-        store(moment1, at, first)
-        store(moment2, at, second)
+            f0, f1, f2, f3 = f0 * keep1, f1 * keep1, f2 * keep1, f3 * keep1
+            s0, s1, s2, s3 = s0 * keep2, s1 * keep2, s2 * keep2, s3 * keep2
+            left = differences(s0, zero) | differences(s1, zero) | differences(s2, zero) | differences(s3, zero)
+            left |= differences(f0, zero) | differences(f1, zero) | differences(f2, zero) | differences(f3, zero)
+        store(table, at, p0)
+        store(table, at1, p1)
+        store(table, at2, p2)
+        store(table, at3, p3)
+        store(moment1, at, f0)
+        store(moment1, at1, f1)
+        store(moment1, at2, f2)
+        store(moment1, at3, f3)
+        store(moment2, at, s0)
+        store(moment2, at1, s1)
+        store(moment2, at2, s2)
+        store(moment2, at3, s3)
+
+
+@_inlined
+def _prefetch_row(networks: Networks, k: int, row: int) -> None:
+    """Ask for a row of head k's table and its moments, which the next head will need."""
+    start = (k * networks.shape.values + row) * networks.shape.padded1
+    for at in range(start, start + networks.shape.units1, WIDE):
+        prefetch(networks.online.table, at)
+        prefetch(networks.first_moment.table, at)
+        prefetch(networks.second_moment.table, at)
 
 
 @_inlined

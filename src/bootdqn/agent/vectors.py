@@ -154,6 +154,22 @@ def _data_of(_: Any, array: Any) -> Any:
     return types.CPointer(array.dtype)(array), generate  # type: ignore[no-untyped-call]
 
 
+@intrinsic
+def _prefetch(_: Any, pointer: Any, start: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
+        of = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [of, *[ir.IntType(32)] * 3])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
+        address = builder.bitcast(builder.gep(values[0], [values[1]]), of)
+        read, second_level, data = _INDEX(0), _INDEX(2), _INDEX(1)
+        builder.call(call, [address, read, second_level, data])
+        return context.get_dummy_value()
+
+    return types.none(pointer, start), generate
+
+
+prefetch: Callable[..., None] = _prefetch
+"""`prefetch(pointer, start)`: bring the line of number `start` into the second-level cache, without waiting for it."""
 store: Callable[..., None] = _store
 """`store(pointer, start, x)`: write the vector x to the numbers from `start` on."""
 data_of: Callable[..., Any] = _data_of
