@@ -342,6 +342,21 @@ def test_what_followed_from_a_setting_follows_again_when_that_is_changed(tmp_pat
     assert json.loads((tmp_path / "third/config.json").read_text())["mapping_seed"] == 42
 
 
+@pytest.mark.parametrize(
+    ("written", "changed", "kept"),
+    [
+        ({"environment": "deep-sea", "mapping_seed": 0}, {"seed": 2}, {"mapping_seed": 0}),
+        ({"environment": "deep-sea", "update_every": 10}, {"size": 4}, {"update_every": 10}),
+        ({"environment": "gym", "update_every": 4, "total_steps": 9}, {"env_id": "CartPole-v1"}, {"update_every": 4}),
+    ],
+)
+def test_what_a_mapping_says_is_kept_though_it_would_follow_from_defaults(tmp_path, written, changed, kept):
+    budget = {"max_episodes": 2} if written["environment"] == "deep-sea" else {}
+    bootdqn.train(written, tmp_path / "run", num_heads=2, progress=False, **budget, **changed)
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    assert {name: config[name] for name in kept} == kept
+
+
 def test_a_run_too_short_to_learn_or_to_be_evaluated_says_so(tmp_path, capsys):
     bootdqn.train("gym", tmp_path / "short", env_id="CartPole-v1", total_steps=500, num_heads=2)
     shown = " ".join(capsys.readouterr().err.split())

@@ -116,7 +116,7 @@ def _all_settings(environment: Any, settings: Mapping[str, Any]) -> dict[str, An
         return {"environment": environment} | changes
     if isinstance(environment, Mapping):
         given = _flat_settings(environment)
-        return (without_derived(given) if changes and "environment" in given else given) | changes
+        return (without_derived(changes | given) if changes and "environment" in given else given) | changes
     raise ValueError(
         f"environment must be a name or a mapping of settings, as in bootdqn.train('deep-sea', size=10); "
         f"got {environment!r}"
