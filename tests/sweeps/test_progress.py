@@ -31,7 +31,7 @@ def at(run, completed):
 
 def left(display):
     """Return the time left in the heading, if any."""
-    return display.render().renderables[0].plain.partition(", about ")[2].removesuffix(" left at most")
+    return display.render().renderables[0].plain.partition(", at most ")[2].removesuffix(" left")
 
 
 def test_time_left_is_that_of_the_work_left_at_the_pace_so_far(clock):

@@ -26,5 +26,5 @@ def test_a_narrow_terminal_keeps_the_time_left(monkeypatch, capsys):
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err))
     shown = [line for line in lines if "episode" in line]
     assert shown, "the line is drawn once at least"
-    assert all("runs/[bold]a-run" in line and "about 1m 01s left at most" in line for line in shown)
+    assert all("runs/[bold]a-run" in line and "at most 1m 01s left" in line for line in shown)
     assert all(len(line) <= 78 and line.rstrip().endswith("…") for line in shown)

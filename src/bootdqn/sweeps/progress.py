@@ -113,7 +113,7 @@ class SweepDisplay:
         ]
         parts += [f"{self._failed} failed"] if self._failed else []
         left = self._seconds_left()
-        return ", ".join(parts) + ("" if left is None else f", about {duration(left)} left at most")
+        return ", ".join(parts) + ("" if left is None else f", at most {duration(left)} left")
 
     def _seconds_left(self) -> float | None:
         done = {name: self._done_now.get(name, 0.0) if name in self._left else 1.0 for name in self._todo}

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 def describe(progress: Progress) -> str:
     """Return the progress of a run in a few words, the most important first: a narrow terminal cuts the rest."""
-    left = "?" if progress.seconds_left is None else duration(progress.seconds_left)
-    return f"{progress.position} | about {left} left at most | {progress.speed} | {progress.note}"
+    left = [] if progress.seconds_left is None else [f"at most {duration(progress.seconds_left)} left"]
+    return " | ".join([progress.position, *left, progress.speed, progress.note])
 
 
 def result_of_summary(summary: dict[str, Any]) -> str:
