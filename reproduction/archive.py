@@ -1,6 +1,6 @@
 """The committed runs: a compressed table for each study, with a row for each run.
 
-    python -m reproduction.archive unpack deep-sea runs/deep-sea   write them as run directories, for every command
+    python -m reproduction.archive unpack deep-sea runs/deep-sea   write the finished ones as run directories
     python -m reproduction.archive pack deep-sea runs/deep-sea     add the finished runs that are there to the table
 
 A row is a JSON object on a line of `results/STUDY/runs.jsonl.gz`: the name of the run, its configuration and summary,
@@ -21,15 +21,23 @@ from typing import Any
 from bootdqn.runs.directory import RunDirectory, find_runs
 
 RESULTS = Path(__file__).parent / "results"
+_SCORED, _WHOLE = ("evaluation",), ("episode", "update", "evaluation")
 KEPT_METRICS = {
+    "atari": _WHOLE,
+    "atari-alien": _WHOLE,
+    "atari-alien-longer": _WHOLE,
+    "atari-random": ("episode",),
     "bsuite-swingup": ("episode", "update"),
-    "minatar-100k": ("evaluation",),
-    "minatar-learning-rate": ("episode", "update", "evaluation"),
-    "minigrid-doorkey": ("evaluation",),
-    "minigrid-epsilon": ("evaluation",),
-    "minigrid-others": ("evaluation",),
-    "minigrid-search": ("evaluation",),
-    "two-paths": ("episode", "update", "evaluation"),
+    "explorer-harm-minatar": _SCORED,
+    "minatar-100k": _SCORED,
+    "minatar-heads": _SCORED,
+    "minatar-learning-rate": _WHOLE,
+    "minigrid-doorkey": _SCORED,
+    "minigrid-epsilon": _SCORED,
+    "minigrid-others": _SCORED,
+    "minigrid-search": _SCORED,
+    "paper-minatar": _SCORED,
+    "two-paths": _WHOLE,
 }
 """Kinds of metrics that `pack` keeps, by study; of others none. The last episode shows that a file is complete."""
 Row = dict[str, Any]
@@ -59,12 +67,23 @@ def write_rows(study: str, rows: Iterable[Row]) -> None:
     table_of(study).write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 
-def unpack(study: str, directory: Path) -> int:
-    """Write the runs of a study below a directory, and return how many; run directories that exist stay as they are."""
+def is_finished(row: Row) -> bool:
+    """Return whether a run was trained to its end."""
+    return bool(row["summary"]) and row["summary"]["status"] == "finished"
+
+
+def unpack(study: str, directory: Path, *, unfinished: bool = True) -> int:
+    """Write the runs of a study below a directory, and return how many; run directories that exist stay as they are.
+
+    Args:
+        study: Its name.
+        directory: Where to write.
+        unfinished: Also write runs that were stopped. They have no checkpoint, so no sweep can resume them.
+    """
     written = 0
     for row in read_rows(study):
         run_dir = RunDirectory(directory / row["run"])
-        if run_dir.config.exists():
+        if run_dir.config.exists() or not (unfinished or is_finished(row)):
             continue
         run_dir.path.mkdir(parents=True, exist_ok=True)
         run_dir.config.write_text(json.dumps(row["config"], indent=2) + "\n", encoding="utf-8")
@@ -89,17 +108,20 @@ def unpacked(study: str) -> Path:
 def pack(study: str, directory: Path) -> tuple[int, int]:
     """Add the finished runs below a directory to the table of a study, and return how many are new and how many in all.
 
-    A run that is in the table stays as it is there.
+    A run that is finished in the table stays as it is there.
     """
     rows = {row["run"]: row for row in read_rows(study)}
-    before = len(rows)
+    finished = {name for name, row in rows.items() if is_finished(row)}
+    new = 0
     for run_dir in find_runs(directory):
         summary = run_dir.read_summary()
         if summary and summary["status"] == "finished":
             name = run_dir.path.relative_to(directory).as_posix()
-            rows.setdefault(name, _row(name, run_dir, summary, KEPT_METRICS.get(study, ())))
+            if name not in finished:
+                rows[name] = _row(name, run_dir, summary, KEPT_METRICS.get(study, ()))
+                new += 1
     write_rows(study, rows.values())
-    return len(rows) - before, len(rows)
+    return new, len(rows)
 
 
 def _row(name: str, run_dir: RunDirectory, summary: dict[str, Any], kinds: tuple[str, ...]) -> Row:
@@ -121,26 +143,31 @@ def main(arguments: list[str]) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m reproduction.archive", description=(__doc__ or "").split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, meaning in (
-        ("unpack", "write the runs of a study as run directories"),
-        ("pack", "add the finished runs of a directory to the table of a study"),
+    known = studies_with_runs()
+    for name, meaning, studies in (
+        ("unpack", "write the finished runs of a study as run directories", f"all, or one of {', '.join(known)}"),
+        ("pack", "add the finished runs of a directory to the table of a study", f"as in {', '.join(known[:3])}"),
     ):
         command = commands.add_parser(name, help=meaning, description=f"{meaning.capitalize()}.")
-        command.add_argument("study", help="all, or one of " + ", ".join(studies_with_runs()))
+        command.add_argument("study", help=studies)
         command.add_argument("directory", type=Path, help="for example runs/STUDY")
     args = parser.parse_args(arguments)
     if args.command == "pack":
+        if args.study == "all":
+            parser.error("pack one study at a time")
         if not find_runs(args.directory):
             parser.error(f"no runs in {args.directory}")
+        of_new_study = "" if args.study in known else ", a new study"
         new, total = pack(args.study, args.directory)
-        print(f"{new} of {total} runs are new in {table_of(args.study)}")
+        print(f"{new} of {total} runs are new in {table_of(args.study)}{of_new_study}")
         return 0
-    known = studies_with_runs()
     if args.study not in (*known, "all"):
         parser.error(f"unknown study {args.study}: all, or one of {', '.join(known)}")
     chosen = {study: args.directory / study for study in known} if args.study == "all" else {args.study: args.directory}
     for study, directory in chosen.items():
-        print(f"{unpack(study, directory)} runs of {study} written to {directory}")
+        unfinished = sum(not is_finished(row) for row in read_rows(study))
+        left_out = f"; left out: {unfinished} that were stopped and cannot be resumed" if unfinished else ""
+        print(f"{unpack(study, directory, unfinished=False)} runs of {study} written to {directory}{left_out}")
     return 0
 
 

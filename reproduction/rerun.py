@@ -1,6 +1,7 @@
 """Repeat committed runs, and compare their summaries.
 
-    python -m reproduction.rerun deep-sea size-10/gain/seed-0   one run; any number of names, or what they begin with
+    python -m reproduction.rerun deep-sea size-10/gain/seed-0   one run; any number of names
+    python -m reproduction.rerun deep-sea size-10/gain          all runs below a name
     python -m reproduction.rerun deep-sea --shortest 15         the runs with the fewest steps
 
 This checks whether today's code gives the same numbers on your machine. Runs that do not name the commit that made
@@ -17,12 +18,17 @@ from bootdqn.config.train import from_flat
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.display import progress_line
 from bootdqn.training.run import run
-from reproduction.archive import Row, read_rows, studies_with_runs
+from reproduction.archive import Row, is_finished, read_rows, studies_with_runs
 
 
 def shortest(rows: list[Row], number: int) -> list[Row]:
     """Return the runs that took the fewest steps."""
     return sorted(rows, key=lambda row: row["summary"]["steps"])[:number]
+
+
+def _is_named(run: str, name: str) -> bool:
+    """Return whether `name` is that of a run, or of a directory above it."""
+    return run == name or run.startswith(f"{name.rstrip('/')}/")
 
 
 def differences(row: Row) -> list[str]:
@@ -38,13 +44,15 @@ def main(arguments: list[str]) -> int:
     """Repeat the runs one after the other; return 1 if any summary differs."""
     parser = argparse.ArgumentParser(prog="python -m reproduction.rerun", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("study", choices=studies_with_runs(), metavar="STUDY", help=", ".join(studies_with_runs()))
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="names of runs, or what they begin with (none: all)")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="names of runs, or of directories above them, as size-10 (none: all)")
     parser.add_argument("--shortest", type=int, metavar="N", help="only the N runs with the fewest steps")
     args = parser.parse_args(arguments)
-    finished = [row for row in read_rows(args.study) if row["summary"] and row["summary"]["status"] == "finished"]
-    chosen = [row for row in finished if not args.runs or row["run"].startswith(tuple(args.runs))]
+    finished = [row for row in read_rows(args.study) if is_finished(row)]
+    if not finished:
+        parser.error(f"no run of {args.study} is finished")
+    chosen = [row for row in finished if not args.runs or any(_is_named(row["run"], name) for name in args.runs)]
     if not chosen:
-        parser.error(f"no run of {args.study} begins with {' or '.join(args.runs)}; for example {finished[0]['run']}")
+        parser.error(f"no run of {args.study} is named {' or '.join(args.runs)}; for example {finished[0]['run']}")
     chosen = chosen if args.shortest is None else shortest(chosen, args.shortest)
     equal = 0
     for row in chosen:

@@ -7,7 +7,7 @@ import pytest
 
 from bootdqn.runs.directory import RunDirectory
 from reference.run_directories import write_run_dir
-from reproduction import archive
+from reproduction import archive, plans
 
 CONFIG = {"environment": "deep-sea", "size": 5, "seed": 0}
 FINISHED = {"status": "finished", "steps": 12, "seconds": 0.125}
@@ -93,6 +93,7 @@ def test_a_row_names_the_commit_and_the_versions_that_made_it(tmp_path):
     [
         (["unpack", "deep-see", "runs"], "unknown study deep-see: all, or one of study"),
         (["pack", "study", "nowhere"], "no runs in nowhere"),
+        (["pack", "all", "runs"], "pack one study at a time"),
     ],
 )
 def test_mistakes_name_what_there_is(words, message, capsys):
@@ -110,3 +111,27 @@ def test_all_studies_are_unpacked_side_by_side(tmp_path, capsys):
         f"{study}/seed-0/{name}" for study in ("one", "two") for name in ("config.json", "summary.json")
     ]
     assert "1 runs of one written to" in capsys.readouterr().out
+
+
+def test_a_finished_run_replaces_the_row_of_one_that_was_stopped(tmp_path):
+    stopped = {"run": "seed-0", "config": CONFIG, "summary": FINISHED | {"status": "interrupted"}, "metrics": []}
+    archive.write_rows("study", [stopped])
+    write_run_dir(tmp_path / "runs/seed-0", CONFIG, FINISHED)
+    assert archive.pack("study", tmp_path / "runs") == (1, 1)
+    assert archive.read_rows("study")[0]["summary"] == FINISHED
+    assert archive.pack("study", tmp_path / "runs") == (0, 1)
+
+
+def test_runs_that_no_sweep_can_resume_are_not_unpacked(tmp_path, capsys):
+    stopped = {"run": "seed-1", "config": CONFIG, "summary": FINISHED | {"status": "interrupted"}, "metrics": []}
+    archive.write_rows("study", [stopped, stopped | {"run": "seed-0", "summary": FINISHED}])
+    archive.main(["unpack", "study", str(tmp_path / "runs")])
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["seed-0"]
+    assert "left out: 1 that were stopped and cannot be resumed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("study", plans.SWEEPS)
+def test_the_metrics_that_scores_come_from_are_kept(study):
+    config = plans.planned_runs(study)[0].config
+    if config.env.kind in ("atari", "minatar") or "minigrid" in study:
+        assert "evaluation" in archive.KEPT_METRICS[study]
