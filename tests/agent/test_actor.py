@@ -164,7 +164,7 @@ def test_epsilon_changes_linearly_and_then_stays_constant():
     config = ActorConfig(epsilon=1.0, epsilon_end=0.1, epsilon_steps=90)
     assert [config.epsilon_at(step) for step in (0, 30, 45, 90, 1000)] == pytest.approx([1.0, 0.7, 0.55, 0.1, 0.1])
     assert ActorConfig(epsilon=0.3).epsilon_at(10**9) == 0.3
-    assert ActorConfig(epsilon=0.0, epsilon_end=1.0, epsilon_steps=4).epsilon_at(1) == 0.25
+    assert ActorConfig(epsilon=1.0, epsilon_end=0.0, epsilon_steps=4).epsilon_at(1) == 0.75
 
 
 def test_without_epsilon_the_stream_is_unchanged():
@@ -185,6 +185,7 @@ def test_without_epsilon_the_stream_is_unchanged():
         ({"epsilon": 1.5}, "--epsilon must be between 0 and 1"),
         ({"epsilon": 1.0, "epsilon_end": 2.0, "epsilon_steps": 5}, "--epsilon-end must be between 0 and 1"),
         ({"epsilon": 1.0, "epsilon_end": 0.1}, "must be given together"),
+        ({"epsilon": 0.0, "epsilon_end": 0.1, "epsilon_steps": 5}, "--epsilon 0.0 is below --epsilon-end 0.1"),
         ({"epsilon": 1.0, "epsilon_steps": 5}, "must be given together"),
         ({"epsilon": 1.0, "epsilon_end": 0.1, "epsilon_steps": 0}, "--epsilon-steps must be at least 1"),
         ({"info_bonus": -1.0}, "--info-bonus must be at least 0"),

@@ -30,7 +30,7 @@ class ActorConfig:
     epsilon_end: Probability | None = None
     """Final value of --epsilon, reached after --epsilon-steps (None: it stays constant)."""
     epsilon_steps: PositiveInt | None = None
-    """Environment steps over which --epsilon changes linearly."""
+    """Environment steps over which --epsilon decreases linearly."""
     info_bonus: Annotated[float, Range(ge=0)] = 0.0
     """Add to each reward that is learned from this times the information gain of the state (Chen et al. 2017)."""
     info_temperature: Temperature = 1.0
@@ -43,6 +43,11 @@ class ActorConfig:
         object.__setattr__(self, "strategy_from", origin)
         if (self.epsilon_end is None) != (self.epsilon_steps is None):
             raise ValueError("--epsilon-end and --epsilon-steps must be given together")
+        if self.epsilon_end is not None and self.epsilon_end > self.epsilon:
+            raise ValueError(
+                f"--epsilon {self.epsilon} is below --epsilon-end {self.epsilon_end}, and epsilon only decreases; "
+                "for a constant one add --epsilon-end None --epsilon-steps None"
+            )
         if self.info_temperature != 1 and not self.info_bonus:
             raise ValueError("--info-temperature needs --info-bonus")
 
