@@ -87,6 +87,19 @@ def read_tensors_and_metadata(path: Path, max_bytes: int = MAX_BYTES) -> tuple[d
     return arrays, header.get("__metadata__", {})
 
 
+def checked_array(arrays: Mapping[str, Array], name: str, expected: Array) -> Array:
+    """Return the array `name`.
+
+    Raises:
+        ValueError: It is missing, or has not the shape and type of `expected`.
+    """
+    array = arrays.get(name)
+    if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
+        found = "nothing" if array is None else f"{array.dtype} {array.shape}"
+        raise ValueError(f"{name} should be {expected.dtype} {expected.shape}, found {found}")
+    return array
+
+
 def digest_of(path: Path) -> Digest:
     """Return the digest of a file; a DamagedFileError if it cannot be read."""
     digest, size = hashlib.sha256(), 0

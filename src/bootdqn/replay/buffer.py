@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from bootdqn.common.specs import ALL_LEGAL, Array, Batch, ObservationSpec
-from bootdqn.replay.observation_stores import like, make_store
+from bootdqn.common.tensor_files import checked_array
+from bootdqn.replay.observation_stores import make_store
 from bootdqn.replay.prioritized import Priorities, importance_weights
 
 SEGMENT_SLOTS = 4096
@@ -170,7 +171,7 @@ class ReplayBuffer:
         if "legal" in arrays and self._legal is None:
             self._legal = np.ones((len(self._age), arrays["legal"].shape[-1]), np.bool_)
         for name, array in self._transitions().items():
-            array[start:stop] = like(arrays, name, array[start:stop])
+            array[start:stop] = checked_array(arrays, name, array[start:stop])
         self._store.set_range(start, stop, arrays)
         self._num_writes[index] = version
 
@@ -186,7 +187,7 @@ class ReplayBuffer:
     def set_state(self, state: dict[str, Array]) -> None:
         """Restore what `get_state` returned, after the segments; raise a ValueError if it does not fit."""
         expected = self.get_state()
-        checked = {name: like(state, name, array) for name, array in expected.items()}
+        checked = {name: checked_array(state, name, array) for name, array in expected.items()}
         newest, reached, sampleable = checked["newest"], checked["reached"], checked["sampleable"]
         starts = np.arange(len(newest)) * self._slots
         if (newest < starts).any() or (newest >= starts + self._slots).any() or not 0 <= int(reached) <= self._slots:

@@ -8,6 +8,7 @@ import lz4.block
 import numpy as np
 
 from bootdqn.common.specs import Array, BoxSpec, DiscreteSpec, ObservationSpec
+from bootdqn.common.tensor_files import checked_array
 
 EXPECTED_COMPRESSION = 0.17
 """Compressed over plain size of an Atari frame, with a margin: see `benchmarks/replay.py`."""
@@ -72,7 +73,7 @@ class DenseStore:
 
     def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
         """Restore what `get_range` returned."""
-        values = like(arrays, "observation", self._values[start:stop])
+        values = checked_array(arrays, "observation", self._values[start:stop])
         if self._limit is not None and (values.min() < 0 or values.max() >= self._limit):
             raise ValueError(f"there are no observations from {values.min()} to {values.max()}")
         self._values[start:stop] = values
@@ -113,9 +114,9 @@ class BitStore:
     def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
         """Restore what `get_range` returned, or the plain booleans that versions before 0.3 stored."""
         if "observation" in arrays:
-            values = like(arrays, "observation", np.empty((stop - start, *self._shape), np.bool_))
+            values = checked_array(arrays, "observation", np.empty((stop - start, *self._shape), np.bool_))
             arrays = {"bits": np.packbits(values.reshape(stop - start, self._size), axis=1)}
-        self._bits[start:stop] = like(arrays, "bits", self._bits[start:stop])
+        self._bits[start:stop] = checked_array(arrays, "bits", self._bits[start:stop])
 
     @property
     def nbytes(self) -> int:
@@ -191,7 +192,7 @@ class FrameStore:
     def set_range(self, start: int, stop: int, arrays: dict[str, Array]) -> None:
         """Restore what `get_range` returned, after decompressing every frame to check it."""
         frames, keys = (_split(arrays, name) for name in ("frame", "key"))
-        key = like(arrays, "key", np.empty(stop - start, np.int32))
+        key = checked_array(arrays, "key", np.empty(stop - start, np.int32))
         if len(frames) != stop - start or key.min() < 0 or key.max() >= len(keys):
             raise ValueError("the frames of a segment do not fit together")
         self._frames[start:stop] = frames
@@ -223,15 +224,6 @@ def make_store(spec: ObservationSpec, num_slots: int) -> ObservationStore:
     if isinstance(spec, BoxSpec) and spec.dtype == np.bool_:
         return BitStore(spec, num_slots)
     return DenseStore(spec, num_slots)
-
-
-def like(arrays: dict[str, Array], name: str, expected: Array) -> Array:
-    """Return the array `name`; raise a ValueError if it is missing or has not the shape and type of `expected`."""
-    array = arrays.get(name)
-    if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
-        found = "nothing" if array is None else f"{array.dtype} {array.shape}"
-        raise ValueError(f"{name} should be {expected.dtype} {expected.shape}, found {found}")
-    return array
 
 
 def _split(arrays: dict[str, Array], name: str) -> list[bytes]:

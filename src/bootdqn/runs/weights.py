@@ -11,11 +11,10 @@ from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError
 from bootdqn.common.files import check_file, is_present
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array, EnvSpec
-from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
+from bootdqn.common.tensor_files import checked_array, read_tensors_and_metadata, write_tensors
 from bootdqn.common.text import did_you_mean, printable
 from bootdqn.config.train import TrainConfig, from_flat
 from bootdqn.envs.factory import Environment, evaluation_config, make_environment, spec_of
-from bootdqn.replay.observation_stores import like
 from bootdqn.runs.cleanup import remove_leftovers
 from bootdqn.runs.directory import RunDirectory, find_runs, find_weights
 
@@ -53,7 +52,7 @@ def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[
         found, metadata = read_tensors_and_metadata(path, sum(one.nbytes for one in expected.values()) + HEADER_BYTES)
         if foreign := sorted(found.keys() - expected.keys()):
             raise ValueError(f"it has no {foreign[0]!r}")
-        arrays = {name: like(found, name, array) for name, array in expected.items()}
+        arrays = {name: checked_array(found, name, array) for name, array in expected.items()}
         step = int(metadata.get("step", 0))
         if not 0 <= step < 2**63:
             raise ValueError(f"its step is {step}")

@@ -8,9 +8,8 @@ import numpy as np
 
 from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError, is_lack_of_memory
 from bootdqn.common.specs import Array, DiscreteSpec
-from bootdqn.common.tensor_files import bytes_of
+from bootdqn.common.tensor_files import bytes_of, checked_array
 from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError
-from bootdqn.replay.observation_stores import like
 from bootdqn.runs.checkpoint import State, encode
 from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.loop import Components, LoopState, reset_environment
@@ -66,13 +65,15 @@ def set_state(training: TrainingState, state: State) -> list[str]:
         fresh, loop = components.loop, arrays["loop"]
         spec = components.spec.observation
         of_learner = components.learner.get_state()
-        components.learner.set_state({name: like(arrays["learner"], name, array) for name, array in of_learner.items()})
+        components.learner.set_state(
+            {name: checked_array(arrays["learner"], name, array) for name, array in of_learner.items()}
+        )
         components.replay.set_state(arrays["replay"])
         _refuse_outside(components.replay.actions, components.spec.num_actions, "actions in the replay")
         if components.replay.num_masked_actions not in (None, components.spec.num_actions):
             raise ValueError("its action masks are of another number of actions")
         components.streams.set_state(values["streams"])
-        components.actor.heads[:] = like(loop, "heads", components.actor.heads)
+        components.actor.heads[:] = checked_array(loop, "heads", components.actor.heads)
         _refuse_outside(components.actor.heads, components.actor.num_heads, "heads")
         if isinstance(spec, DiscreteSpec):
             _refuse_outside(loop["observations"], spec.num_values, "observations")
@@ -80,10 +81,10 @@ def set_state(training: TrainingState, state: State) -> list[str]:
             started=True,
             step=int(values["step"]),
             learning=bool(values["learning"]),
-            observations=like(loop, "observations", fresh.observations).copy(),
-            lengths=like(loop, "lengths", fresh.lengths).copy(),
-            returns=like(loop, "returns", fresh.returns).copy(),
-            bonuses=like(loop, "bonuses", fresh.bonuses).copy(),
+            observations=checked_array(loop, "observations", fresh.observations).copy(),
+            lengths=checked_array(loop, "lengths", fresh.lengths).copy(),
+            returns=checked_array(loop, "returns", fresh.returns).copy(),
+            bonuses=checked_array(loop, "bonuses", fresh.bonuses).copy(),
             legal=_legal_in(loop, components),
         )
         rule = training.stopping_rule
@@ -137,7 +138,7 @@ def _legal_in(arrays: dict[str, Array], components: Components) -> Array | None:
     if "legal" not in arrays:
         return None
     expected = np.ones((len(components.environments), components.spec.num_actions), np.bool_)
-    return like(arrays, "legal", expected).copy()
+    return checked_array(arrays, "legal", expected).copy()
 
 
 def _refuse_outside(numbers: Array, limit: int, what: str) -> None:
