@@ -17,8 +17,9 @@ from bootdqn.config.train import from_flat, resolve
 from bootdqn.inspector.page import write_page
 from bootdqn.inspector.recording import Recorder
 from bootdqn.replay.buffer import ReplayBuffer
-from bootdqn.training.evaluation import Rollout, evaluate
-from bootdqn.training.loop import legal_actions, make_components, train
+from bootdqn.training.evaluation import evaluate
+from bootdqn.training.loop import make_components, train
+from bootdqn.training.rollout import Rollout, legal_actions
 from bootdqn.training.run import run
 from reference.faults import results, stopping_at
 

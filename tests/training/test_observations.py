@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec
-from bootdqn.training.loop import checked_observation
+from bootdqn.training.rollout import checked_observation
 
 CELLS = DiscreteSpec(9)
 PIXELS = BoxSpec((2,), np.dtype(np.uint8))

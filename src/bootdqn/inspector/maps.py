@@ -14,7 +14,7 @@ from bootdqn.inspector.recording import Recorder
 from bootdqn.runs.directory import RunDirectory, find_snapshots
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import LoadedRun
-from bootdqn.training.evaluation import Rollout
+from bootdqn.training.rollout import Rollout
 
 EPISODES = 200
 """Episodes of each snapshot that are counted as visits."""

@@ -26,8 +26,7 @@ from bootdqn.exploration.strategies import (
 from bootdqn.exploration.voting import vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import LoadedRun, open_run
-from bootdqn.training.evaluation import Rollout
-from bootdqn.training.loop import with_legal
+from bootdqn.training.rollout import Rollout, mask_illegal_actions
 
 METHODS = {
     "BootDQN": "greedy",
@@ -265,7 +264,7 @@ class Recorder:
                 while not rollout.done and len(steps) < max_steps:
                     observation = rollout.observation()
                     legal = rollout.legal()
-                    q = with_legal(self.run.q_values(observation[None]), legal)[0]
+                    q = mask_illegal_actions(self.run.q_values(observation[None]), legal)[0]
                     with blamed_on(f"strategy {self.strategy_text}"):
                         scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))

@@ -2,77 +2,26 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.error import DependencyNotInstalled
 
-from bootdqn.common.errors import TrainingError, UsageError, blamed_on, check_writable, how_to_install
+from bootdqn.common.errors import TrainingError, blamed_on, check_writable
 from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.train import TrainConfig
-from bootdqn.envs.factory import Environment, evaluation_config, make_environment, spec_of
+from bootdqn.envs.factory import Environment, evaluation_config, make_environment
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, check_rule, vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import open_run
-from bootdqn.training.loop import checked_observation, legal_actions, with_legal
-
-
-class Rollout:
-    """One episode, step by step; errors of the environment name `culprit`."""
-
-    def __init__(self, environment: Environment, culprit: str, seed: int | None = None) -> None:
-        """Reset `environment`.
-
-        Raises:
-            TrainingError: It raised.
-        """
-        self._environment, self._culprit = environment, culprit
-        spec = spec_of(environment)
-        self._spec, self._num_actions = spec.observation, spec.num_actions
-        self._info: dict[str, Any]
-        self.done, self.length, self.total_reward = False, 0, 0.0
-        with blamed_on(culprit):
-            self._observed: Any
-            self._observed, self._info = environment.reset(seed=seed)
-
-    def observation(self) -> Array:
-        """Return the current observation, checked only now, of the type that the networks take.
-
-        Raises:
-            TrainingError: It is not in the environment's observation space.
-        """
-        with blamed_on(self._culprit):
-            return checked_observation(self._spec, self._culprit, self._observed)
-
-    def legal(self) -> Array | None:
-        """Return the legal actions (1, A) of the current observation; None where the environment rules out none.
-
-        Raises:
-            TrainingError: Its action mask does not fit its actions.
-        """
-        with blamed_on(self._culprit):
-            legal = legal_actions(self._info, self._num_actions, self._culprit)
-        return None if legal is None else legal[None]
-
-    def step(self, action: int) -> float:
-        """Take an action, and return its raw reward.
-
-        Raises:
-            TrainingError: The environment raised, or the reward is not a number.
-        """
-        with blamed_on(self._culprit):
-            self._observed, given, terminated, truncated, self._info = self._environment.step(action)
-            reward, self.done = float(given), bool(terminated or truncated)
-        self.length, self.total_reward = self.length + 1, self.total_reward + reward
-        return reward
-
+from bootdqn.training.rollout import Rollout, mask_illegal_actions
+from bootdqn.training.video import VideoWriter
 
 CULPRIT = "the environment of the evaluation"
 
@@ -147,7 +96,7 @@ def evaluate(
         while not rollout.done and steps < max_steps:
             if stop():
                 return None
-            q = with_legal(q_values(rollout.observation()[None]), rollout.legal())
+            q = mask_illegal_actions(q_values(rollout.observation()[None]), rollout.legal())
             measures += [float(measure[0]) for measure in vote_diversity(q)]
             rollout.step(int(vote(q, rule)[0]))
             steps += 1
@@ -232,9 +181,6 @@ def _new_environment(config: TrainConfig[Any]) -> Iterator[Environment]:
             environment.close()
 
 
-VIDEO_FPS = 15
-
-
 class RunEvaluation(NamedTuple):
     """Evaluation of a run in its directory."""
 
@@ -294,7 +240,7 @@ def evaluate_saved_run(
         if writer:
             writer.add_frame()
 
-    recording = _VideoWriter(video, opened.environment.render) if video else nullcontext()
+    recording = VideoWriter(video, opened.environment.render) if video else nullcontext()
     with pinned_threads(opened.config.run.threads), recording as writer:
         found = evaluate(
             opened.q_values,
@@ -309,44 +255,3 @@ def evaluate_saved_run(
     if json:
         write_json_atomically(json, {"step": opened.step, "vote": rule, "seed": seed, **found.record()})
     return RunEvaluation(found, opened.step, rule)
-
-
-class _VideoWriter:
-    """Writes the rendered frames of an environment to a video."""
-
-    def __init__(self, path: Path, render: Callable[[], Any]) -> None:
-        try:
-            import imageio.v2 as imageio
-        except ImportError:
-            raise UsageError(f"--video needs imageio: {how_to_install('video')}") from None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._render = render
-        gif: dict[str, Any] = {"duration": 1000 / VIDEO_FPS}
-        mp4: dict[str, Any] = {"fps": VIDEO_FPS, "macro_block_size": 2}
-        self._writer = imageio.get_writer(path, **(gif if path.suffix == ".gif" else mp4))
-
-    def add_frame(self) -> None:
-        """Add a frame.
-
-        Raises:
-            UsageError: Rendering needs a package that is not installed.
-        """
-        with blamed_on("the environment"):
-            try:
-                frame = _even_sides(np.asarray(self._render()))
-            except DependencyNotInstalled as error:
-                raise UsageError(f"--video: {error}, or {how_to_install('video')}") from error
-        self._writer.append_data(frame)
-
-    def __enter__(self) -> "_VideoWriter":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the file; an error that was raised before takes precedence."""
-        with suppress(Exception) if kind else nullcontext():
-            self._writer.close()
-
-
-def _even_sides(frame: Array) -> Array:
-    """Return the frame without an odd last row or column, which video encoders refuse."""
-    return frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]

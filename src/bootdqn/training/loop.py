@@ -12,70 +12,12 @@ from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.agent.learner import Learner, UpdateResult, make_learner
 from bootdqn.common.errors import TrainingError, blamed_on
 from bootdqn.common.random_streams import RandomStreams
-from bootdqn.common.specs import Array, DiscreteSpec, EnvSpec, ObservationSpec
+from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import Environment, make_environment, spec_of
 from bootdqn.replay.buffer import ReplayBuffer
 from bootdqn.runs.resources import ResourceEstimate, estimate_resources
-
-
-def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -> Array:
-    """Return an observation as an array of the type in `spec`.
-
-    Raises:
-        TrainingError: The networks have no row for it, it would poison the replay, or its space cannot hold it.
-    """
-    if type(observation) is int and isinstance(spec, DiscreteSpec) and 0 <= observation < spec.num_values:
-        return np.asarray(observation, spec.dtype)
-    seen = np.asarray(observation)
-    if seen.shape != spec.shape:
-        raise TrainingError(f"{culprit} gave an observation of shape {seen.shape}, not {spec.shape}")
-    if isinstance(spec, DiscreteSpec):
-        if not (0 <= seen < spec.num_values and seen == int(seen)):
-            raise TrainingError(f"{culprit} gave the observation {observation}, not one of 0..{spec.num_values - 1}")
-        return seen.astype(spec.dtype, copy=False)
-    if spec.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            taken = seen.astype(spec.dtype, copy=False)
-            narrow = taken.astype(np.float32, copy=False)
-        if not np.isfinite(narrow).all():
-            where = np.argwhere(~np.isfinite(narrow))[0].tolist()
-            beyond = " as the networks' float32" if np.isfinite(taken).all() else ""
-            raise TrainingError(f"{culprit} gave an observation that is not finite{beyond} at {where}")
-        return taken
-    if seen.dtype == spec.dtype:
-        return seen
-    with np.errstate(invalid="ignore"):
-        taken = seen.astype(spec.dtype)
-    if (taken != seen).any():
-        where = np.argwhere(taken != seen)[0].tolist()
-        raise TrainingError(
-            f"{culprit} gave an observation of {seen.dtype} that its space's {spec.dtype} does not hold, at {where}"
-        )
-    return taken
-
-
-def legal_actions(info: dict[str, Any], num_actions: int, culprit: str, *, over: bool = False) -> Array | None:
-    """Return the legal actions (A,) by an environment's `info["action_mask"]`; None where it has none.
-
-    Raises:
-        TrainingError: It is not one number for each action, or no action is legal although the episode is not `over`.
-    """
-    given = info.get("action_mask")
-    if given is None:
-        return None
-    legal = np.asarray(given).astype(np.bool_)
-    if legal.shape != (num_actions,):
-        raise TrainingError(f"{culprit} gave an action_mask of shape {legal.shape}, not ({num_actions},)")
-    if not (over or legal.any()):
-        raise TrainingError(f"{culprit} gave an action_mask that rules out every action")
-    return legal
-
-
-def with_legal(q: Array, legal: Array | None) -> Array:
-    """Return Q-values (E, K, A) with -inf for the actions that are not `legal` (E, A); None stands for all."""
-    return q if legal is None else np.where(legal[:, None], q, -np.inf)
-
+from bootdqn.training.rollout import checked_observation, legal_actions, mask_illegal_actions
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)
 """The largest that the replay buffer can store."""
@@ -240,7 +182,7 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
     if not here.started:
         reset_environments(components)
     while True:
-        q = with_legal(learner.q_values(here.observations), here.legal)
+        q = mask_illegal_actions(learner.q_values(here.observations), here.legal)
         actions = actor.act(q, here.step, learning=here.learning, legal=here.legal)
         acting = Acting(q, actor.heads.copy(), actions)
         bonuses, finished = actor.bonuses(q), []

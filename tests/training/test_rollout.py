@@ -4,7 +4,7 @@ import gymnasium
 import pytest
 
 from bootdqn.common.errors import TrainingError
-from bootdqn.training.evaluation import Rollout
+from bootdqn.training.rollout import Rollout
 
 
 class Stairs(gymnasium.Env):
