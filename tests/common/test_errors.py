@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bootdqn.common import errors
-from bootdqn.common.errors import TrainingError, WriteError, blamed_on, check_writable, raised_in
+from bootdqn.common.errors import TrainingError, WriteError, attribute_errors_to, check_writable, error_location
 from bootdqn.common.files import CONFIG, read_json_object
 
 
@@ -24,20 +24,20 @@ def test_the_users_line_is_reported_and_not_that_of_the_library_it_called():
 
     error = error_of(of_the_user)
     assert "json" in traceback.extract_tb(error.__traceback__)[-1].filename
-    assert raised_in(error) == f"{__file__}, line {of_the_user.__code__.co_firstlineno + 1}"
+    assert error_location(error) == f"{__file__}, line {of_the_user.__code__.co_firstlineno + 1}"
 
 
 def test_a_line_of_a_library_is_reported_where_the_user_has_none(monkeypatch):
     monkeypatch.setattr(errors, "_INSTALLED", (*errors._INSTALLED, errors.Path(__file__).parents[2]))
     error = error_of(lambda: json.loads("{"))
-    assert raised_in(error).startswith(sys.modules["json.decoder"].__file__)
+    assert error_location(error).startswith(sys.modules["json.decoder"].__file__)
 
 
 def test_a_line_of_this_package_is_never_reported(tmp_path):
     error = error_of(lambda: read_json_object(tmp_path / "nowhere.json", CONFIG))
     while error.__traceback__.tb_next:
         error.__traceback__ = error.__traceback__.tb_next
-    assert raised_in(error) == ""
+    assert error_location(error) == ""
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_a_line_of_this_package_is_never_reported(tmp_path):
     ],
     ids=repr,
 )
-def test_a_lack_of_memory_is_blamed_on_nobody(error):
-    with pytest.raises(type(error)) as caught, blamed_on("the evaluation"):
+def test_a_lack_of_memory_is_left_as_it_is(error):
+    with pytest.raises(type(error)) as caught, attribute_errors_to("the evaluation"):
         raise error
     assert caught.value is error
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not fit"), OSError("gone")], ids=repr)
-def test_whatever_else_is_raised_is_blamed(error):
+def test_whatever_else_is_raised_is_attributed_to_the_source(error):
     message = f"the evaluation raised {type(error).__name__}: {error}"
-    with pytest.raises(TrainingError, match=message) as caught, blamed_on("the evaluation"):
+    with pytest.raises(TrainingError, match=message) as caught, attribute_errors_to("the evaluation"):
         raise error
     assert caught.value.__cause__ is error
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bootdqn.common.errors import TrainingError, raised_by
+from bootdqn.common.errors import TrainingError, training_error_from
 from bootdqn.common.specs import Array
 from bootdqn.config.agent import ActorConfig
 from bootdqn.exploration.formulas import information_gain
@@ -71,7 +71,7 @@ class Actor:
             if len(heads):
                 whose = f"a Q-value of head {heads[0]}"
                 raise TrainingError(f"{whose} is NaN: lower --learning-rate or look at the rewards") from error
-            raise raised_by(f"strategy {self._config.strategy}", error) from error
+            raise training_error_from(f"strategy {self._config.strategy}", error) from error
         if actions.shape != (len(q),) or actions.dtype.kind not in "iu":
             raise TrainingError(f"strategy {self._config.strategy} gave {actions}, not one action for each state")
         if not all(0 <= action < q.shape[-1] for action in actions.tolist()):

@@ -62,8 +62,8 @@ class RunLostError(TrainingError):
 
 
 @contextmanager
-def blamed_on(culprit: str, when: str = "") -> Iterator[None]:
-    """Turn any exception raised within by code outside the package into a TrainingError that names the `culprit`.
+def attribute_errors_to(source: str, when: str = "") -> Iterator[None]:
+    """Turn any exception that is raised within into a TrainingError that names the `source`, such as an environment.
 
     A lack of memory is left as it is: the command line knows what to advise.
     """
@@ -74,13 +74,14 @@ def blamed_on(culprit: str, when: str = "") -> Iterator[None]:
     except Exception as error:
         if is_lack_of_memory(error):
             raise
-        raise raised_by(culprit, error, when) from error
+        raise training_error_from(source, error, when) from error
 
 
-def raised_by(culprit: str, error: Exception, when: str = "") -> TrainingError:
-    """Return an error that names the `culprit`, the exception that it raised and where, if that is known."""
-    where = raised_in(error)
-    return TrainingError(f"{culprit} raised {type(error).__name__}{when}: {error}{f' in {where}' if where else ''}")
+def training_error_from(source: str, error: Exception, when: str = "") -> TrainingError:
+    """Return an error that names the `source`, the exception that it raised and where, if that is known."""
+    location = error_location(error)
+    suffix = f" in {location}" if location else ""
+    return TrainingError(f"{source} raised {type(error).__name__}{when}: {error}{suffix}")
 
 
 def is_lack_of_memory(error: Exception) -> bool:
@@ -90,7 +91,7 @@ def is_lack_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError)
 
 
-def raised_in(error: BaseException) -> str:
+def error_location(error: BaseException) -> str:
     """Return the file and line outside the package that raised `error`; empty where all of its traceback is inside.
 
     The last frame of user code is preferred to those of the installed libraries that it called.

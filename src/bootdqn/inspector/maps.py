@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import blamed_on
+from bootdqn.common.errors import attribute_errors_to
 from bootdqn.common.files import is_present
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
@@ -75,7 +75,7 @@ def _visits(recorder: Recorder, q: Array, seed: int) -> Array:
         while not rollout.done:
             state = int(rollout.observation())
             visits[state] += 1
-            with blamed_on(f"strategy {recorder.strategy_text}"):
+            with attribute_errors_to(f"strategy {recorder.strategy_text}"):
                 action = int(recorder.strategy.select(q[state], head, rng))
             rollout.step(action)
     return visits

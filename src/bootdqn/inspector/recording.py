@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import RenderModeError, UsageError, blamed_on
+from bootdqn.common.errors import RenderModeError, UsageError, attribute_errors_to
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.common.text import printable
@@ -249,7 +249,7 @@ class Recorder:
         rng = random_stream(seed, "inspection")
         steps: list[Step] = []
         num_heads = self.config.network.num_heads
-        with blamed_on(f"strategy {self.strategy_text}"):
+        with attribute_errors_to(f"strategy {self.strategy_text}"):
             has_head = follows_head(self.strategy)
         if head is not None and not has_head:
             raise UsageError(
@@ -265,7 +265,7 @@ class Recorder:
                     observation = rollout.observation()
                     legal = rollout.legal()
                     q = mask_illegal_actions(self.run.q_values(observation[None]), legal)[0]
-                    with blamed_on(f"strategy {self.strategy_text}"):
+                    with attribute_errors_to(f"strategy {self.strategy_text}"):
                         scores = np.asarray(self.strategy.scores(q, active), float)
                         action = int(self.strategy.select(q, active, rng))
                     frame, cell = self._frame_and_cell(observation)

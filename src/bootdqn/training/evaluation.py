@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import TrainingError, blamed_on, check_writable
+from bootdqn.common.errors import TrainingError, attribute_errors_to, check_writable
 from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.random_streams import random_stream
@@ -23,7 +23,7 @@ from bootdqn.runs.weights import open_run
 from bootdqn.training.rollout import Rollout, mask_illegal_actions
 from bootdqn.training.video import VideoWriter
 
-CULPRIT = "the environment of the evaluation"
+EVALUATION_ENVIRONMENT = "the environment of the evaluation"
 
 
 class Evaluation(NamedTuple):
@@ -91,7 +91,7 @@ def evaluate(
     finished: list[Rollout] = []
     measures, steps = np.zeros(4), 0
     while len(finished) < episodes and steps < max_steps:
-        number, rollout, seed = len(finished) + 1, Rollout(environment, CULPRIT, seed), None
+        number, rollout, seed = len(finished) + 1, Rollout(environment, EVALUATION_ENVIRONMENT, seed), None
         on_step(number)
         while not rollout.done and steps < max_steps:
             if stop():
@@ -152,7 +152,7 @@ class Evaluator:
             return None
         frames = step * env.frames_per_step
         number = frames // env.eval_every_frames
-        with blamed_on("the evaluation"), _new_environment(self._config) as environment:
+        with attribute_errors_to("the evaluation"), _new_environment(self._config) as environment:
             found = evaluate(
                 self._q_values,
                 environment,

@@ -1,7 +1,6 @@
 """The loop: the only place where environment, actor, replay and learner meet."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 from bootdqn.agent.actor import Actor
 from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.agent.learner import Learner, UpdateResult, make_learner
-from bootdqn.common.errors import TrainingError, blamed_on
+from bootdqn.common.errors import TrainingError, attribute_errors_to
 from bootdqn.common.random_streams import RandomStreams
 from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.config.train import TrainConfig
@@ -216,10 +215,11 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
 
 def reset_environment(components: Components, env: int, seed: int | None = None) -> Array:
     """Reset one environment, sample its active head, and return its first observation, which is stored."""
-    with _blamed_on(components, env):
-        shown, info = components.environments[env].reset(seed=seed)
-        observation = checked_observation(components.spec.observation, _named(env), shown)
-        legal = legal_actions(info, components.spec.num_actions, _named(env))
+    name = _environment_name(env)
+    with attribute_errors_to(name, f" after step {components.loop.step:,}"):
+        raw_observation, info = components.environments[env].reset(seed=seed)
+        observation = checked_observation(components.spec.observation, name, raw_observation)
+        legal = legal_actions(info, components.spec.num_actions, name)
     components.actor.sample_head(env)
     components.replay.start_episode(env, observation, legal)
     components.loop.set_legal(env, legal)
@@ -230,26 +230,23 @@ def _step(
     components: Components, env: int, action: int
 ) -> tuple[Array, float, bool, bool, dict[str, Any], Array | None]:
     """Step one environment, and return its checked results, with the legal actions of the next state."""
+    name = _environment_name(env)
     try:
-        shown, given, terminated, truncated, info = components.environments[env].step(action)
-        reward = float(given)
+        raw_observation, raw_reward, terminated, truncated, info = components.environments[env].step(action)
+        reward = float(raw_reward)
         if not abs(reward) <= LARGEST_REWARD:
-            raise TrainingError(f"{_named(env)} gave the reward {reward}")
-        observation = checked_observation(components.spec.observation, _named(env), shown)
-        legal = None if terminated else legal_actions(info, components.spec.num_actions, _named(env), over=truncated)
+            raise TrainingError(f"{name} gave the reward {reward}")
+        observation = checked_observation(components.spec.observation, name, raw_observation)
+        legal = None if terminated else legal_actions(info, components.spec.num_actions, name, over=truncated)
         if legal is not None and not legal.any():
             terminated, legal = True, None  # a state without a legal action has no value to bootstrap from
-    except Exception:
-        with _blamed_on(components, env):  # only here: a context manager at every step takes longer than the step
+    except Exception:  # a context manager around every step would take longer than the step
+        with attribute_errors_to(name, f" after step {components.loop.step:,}"):
             raise
     return observation, reward, terminated, truncated, info, legal
 
 
-def _blamed_on(components: Components, env: int) -> AbstractContextManager[None]:
-    return blamed_on(_named(env), f" after step {components.loop.step:,}")
-
-
-def _named(env: int) -> str:
+def _environment_name(env: int) -> str:
     return f"environment {env}"
 
 

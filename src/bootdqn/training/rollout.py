@@ -4,28 +4,28 @@ from typing import Any
 
 import numpy as np
 
-from bootdqn.common.errors import TrainingError, blamed_on
+from bootdqn.common.errors import TrainingError, attribute_errors_to
 from bootdqn.common.specs import Array, DiscreteSpec, ObservationSpec
 from bootdqn.envs.factory import Environment, spec_of
 
 
 class Rollout:
-    """One episode, step by step; errors of the environment name `culprit`."""
+    """One episode, step by step; in messages the environment is called `source`."""
 
-    def __init__(self, environment: Environment, culprit: str, seed: int | None = None) -> None:
+    def __init__(self, environment: Environment, source: str, seed: int | None = None) -> None:
         """Reset `environment`.
 
         Raises:
             TrainingError: It raised.
         """
-        self._environment, self._culprit = environment, culprit
+        self._environment, self._source = environment, source
         spec = spec_of(environment)
         self._spec, self._num_actions = spec.observation, spec.num_actions
         self._info: dict[str, Any]
         self.done, self.length, self.total_reward = False, 0, 0.0
-        with blamed_on(culprit):
-            self._observed: Any
-            self._observed, self._info = environment.reset(seed=seed)
+        with attribute_errors_to(source):
+            self._raw_observation: Any
+            self._raw_observation, self._info = environment.reset(seed=seed)
 
     def observation(self) -> Array:
         """Return the current observation, checked only now, of the type that the networks take.
@@ -33,8 +33,8 @@ class Rollout:
         Raises:
             TrainingError: It is not in the environment's observation space.
         """
-        with blamed_on(self._culprit):
-            return checked_observation(self._spec, self._culprit, self._observed)
+        with attribute_errors_to(self._source):
+            return checked_observation(self._spec, self._source, self._raw_observation)
 
     def legal(self) -> Array | None:
         """Return the legal actions (1, A) of the current observation; None where the environment rules out none.
@@ -42,8 +42,8 @@ class Rollout:
         Raises:
             TrainingError: Its action mask does not fit its actions.
         """
-        with blamed_on(self._culprit):
-            legal = legal_actions(self._info, self._num_actions, self._culprit)
+        with attribute_errors_to(self._source):
+            legal = legal_actions(self._info, self._num_actions, self._source)
         return None if legal is None else legal[None]
 
     def step(self, action: int) -> float:
@@ -52,14 +52,14 @@ class Rollout:
         Raises:
             TrainingError: The environment raised, or the reward is not a number.
         """
-        with blamed_on(self._culprit):
-            self._observed, given, terminated, truncated, self._info = self._environment.step(action)
-            reward, self.done = float(given), bool(terminated or truncated)
+        with attribute_errors_to(self._source):
+            self._raw_observation, raw_reward, terminated, truncated, self._info = self._environment.step(action)
+            reward, self.done = float(raw_reward), bool(terminated or truncated)
         self.length, self.total_reward = self.length + 1, self.total_reward + reward
         return reward
 
 
-def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -> Array:
+def checked_observation(spec: ObservationSpec, source: str, observation: Any) -> Array:
     """Return an observation as an array of the type in `spec`.
 
     Raises:
@@ -67,48 +67,48 @@ def checked_observation(spec: ObservationSpec, culprit: str, observation: Any) -
     """
     if type(observation) is int and isinstance(spec, DiscreteSpec) and 0 <= observation < spec.num_values:
         return np.asarray(observation, spec.dtype)
-    seen = np.asarray(observation)
-    if seen.shape != spec.shape:
-        raise TrainingError(f"{culprit} gave an observation of shape {seen.shape}, not {spec.shape}")
+    array = np.asarray(observation)
+    if array.shape != spec.shape:
+        raise TrainingError(f"{source} gave an observation of shape {array.shape}, not {spec.shape}")
     if isinstance(spec, DiscreteSpec):
-        if not (0 <= seen < spec.num_values and seen == int(seen)):
-            raise TrainingError(f"{culprit} gave the observation {observation}, not one of 0..{spec.num_values - 1}")
-        return seen.astype(spec.dtype, copy=False)
+        if not (0 <= array < spec.num_values and array == int(array)):
+            raise TrainingError(f"{source} gave the observation {observation}, not one of 0..{spec.num_values - 1}")
+        return array.astype(spec.dtype, copy=False)
     if spec.dtype.kind == "f":
         with np.errstate(over="ignore"):
-            taken = seen.astype(spec.dtype, copy=False)
-            narrow = taken.astype(np.float32, copy=False)
+            converted = array.astype(spec.dtype, copy=False)
+            narrow = converted.astype(np.float32, copy=False)
         if not np.isfinite(narrow).all():
-            where = np.argwhere(~np.isfinite(narrow))[0].tolist()
-            beyond = " as the networks' float32" if np.isfinite(taken).all() else ""
-            raise TrainingError(f"{culprit} gave an observation that is not finite{beyond} at {where}")
-        return taken
-    if seen.dtype == spec.dtype:
-        return seen
+            index = np.argwhere(~np.isfinite(narrow))[0].tolist()
+            beyond = " as the networks' float32" if np.isfinite(converted).all() else ""
+            raise TrainingError(f"{source} gave an observation that is not finite{beyond} at {index}")
+        return converted
+    if array.dtype == spec.dtype:
+        return array
     with np.errstate(invalid="ignore"):
-        taken = seen.astype(spec.dtype)
-    if (taken != seen).any():
-        where = np.argwhere(taken != seen)[0].tolist()
+        converted = array.astype(spec.dtype)
+    if (converted != array).any():
+        index = np.argwhere(converted != array)[0].tolist()
         raise TrainingError(
-            f"{culprit} gave an observation of {seen.dtype} that its space's {spec.dtype} does not hold, at {where}"
+            f"{source} gave an observation of {array.dtype} that its space's {spec.dtype} does not hold, at {index}"
         )
-    return taken
+    return converted
 
 
-def legal_actions(info: dict[str, Any], num_actions: int, culprit: str, *, over: bool = False) -> Array | None:
+def legal_actions(info: dict[str, Any], num_actions: int, source: str, *, over: bool = False) -> Array | None:
     """Return the legal actions (A,) by an environment's `info["action_mask"]`; None where it has none.
 
     Raises:
         TrainingError: It is not one number for each action, or no action is legal although the episode is not `over`.
     """
-    given = info.get("action_mask")
-    if given is None:
+    mask = info.get("action_mask")
+    if mask is None:
         return None
-    legal = np.asarray(given).astype(np.bool_)
+    legal = np.asarray(mask).astype(np.bool_)
     if legal.shape != (num_actions,):
-        raise TrainingError(f"{culprit} gave an action_mask of shape {legal.shape}, not ({num_actions},)")
+        raise TrainingError(f"{source} gave an action_mask of shape {legal.shape}, not ({num_actions},)")
     if not (over or legal.any()):
-        raise TrainingError(f"{culprit} gave an action_mask that rules out every action")
+        raise TrainingError(f"{source} gave an action_mask that rules out every action")
     return legal
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from bootdqn.common.errors import UsageError, blamed_on, how_to_install
+from bootdqn.common.errors import UsageError, attribute_errors_to, how_to_install
 from bootdqn.common.specs import Array
 
 VIDEO_FPS = 15
@@ -34,7 +34,7 @@ class VideoWriter:
         Raises:
             UsageError: Rendering needs a package that is not installed.
         """
-        with blamed_on("the environment"):
+        with attribute_errors_to("the environment"):
             try:
                 frame = _even_sides(np.asarray(self._render()))
             except DependencyNotInstalled as error:
