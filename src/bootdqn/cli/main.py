@@ -13,7 +13,7 @@ from bootdqn.cli.evaluate import EvaluateCommand, InspectCommand
 from bootdqn.cli.report import ReportCommand
 from bootdqn.cli.sweep import DemoCommand, SweepCommand
 from bootdqn.cli.train import ResumeCommand, TrainCommand, TrainMiniGridCommand
-from bootdqn.common.errors import TrainingError, UsageError, is_lack_of_memory, reason_of
+from bootdqn.common.errors import TrainingError, UsageError, is_out_of_memory, os_error_reason
 from bootdqn.common.fields import flag_of
 from bootdqn.common.text import did_you_mean, printable
 from bootdqn.config.train import (
@@ -195,7 +195,7 @@ def run_command_line(arguments: list[str]) -> int:
         print("bootdqn: interrupted", file=sys.stderr)
         return int(getattr(stop, "exit_code", 130))
     except (MemoryError, RuntimeError) as error:
-        if not is_lack_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         return _report_lack_of_memory(error)
     except BrokenPipeError:
@@ -203,7 +203,7 @@ def run_command_line(arguments: list[str]) -> int:
         return 141
     except OSError as error:
         what = f"{error.filename}: " if error.filename else ""
-        _print_error(f"{what}{reason_of(error)}")
+        _print_error(f"{what}{os_error_reason(error)}")
         return 2
 
 

@@ -48,7 +48,7 @@ def check_writable(path: Path, flag: str) -> None:
         raise WriteError(f"{flag} {path} cannot be written: {existing} is read-only; choose another")
 
 
-def reason_of(error: OSError) -> str:
+def os_error_reason(error: OSError) -> str:
     """Return the reason of the operating system, without its number: `read-only file system`."""
     return error.strerror.lower() if error.strerror else str(error)
 
@@ -57,7 +57,7 @@ class TrainingError(Exception):
     """A run cannot continue: an environment raised, or a number is not finite. The command line exits with 1."""
 
 
-class RunLostError(TrainingError):
+class LockLostError(TrainingError):
     """Another process has taken the run directory over, because this one did not respond for too long."""
 
 
@@ -72,7 +72,7 @@ def attribute_errors_to(source: str, when: str = "") -> Iterator[None]:
     except (UsageError, TrainingError):
         raise
     except Exception as error:
-        if is_lack_of_memory(error):
+        if is_out_of_memory(error):
             raise
         raise training_error_from(source, error, when) from error
 
@@ -84,7 +84,7 @@ def training_error_from(source: str, error: Exception, when: str = "") -> Traini
     return TrainingError(f"{source} raised {type(error).__name__}{when}: {error}{suffix}")
 
 
-def is_lack_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Return whether memory ran out, here or on a GPU; PyTorch's error is known by its name, without an import."""
     if isinstance(error, RuntimeError):
         return type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)

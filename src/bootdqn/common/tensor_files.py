@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import safetensors.numpy
 
-from bootdqn.common.errors import DamagedFileError, is_lack_of_memory
+from bootdqn.common.errors import DamagedFileError, is_out_of_memory
 from bootdqn.common.files import open_regular, read_regular
 from bootdqn.common.specs import Array
 
@@ -81,7 +81,7 @@ def read_tensors_and_metadata(path: Path, max_bytes: int = MAX_BYTES) -> tuple[d
     except (DamagedFileError, FileNotFoundError):
         raise
     except Exception as error:  # the library raises many types, such as an AttributeError for an unknown dtype
-        if is_lack_of_memory(error):
+        if is_out_of_memory(error):
             raise  # the file may be fine
         raise DamagedFileError(f"{path}: {type(error).__name__}: {error}") from error
     return arrays, header.get("__metadata__", {})

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bootdqn import __version__
-from bootdqn.common.errors import UsageError, WriteError, reason_of
+from bootdqn.common.errors import UsageError, WriteError, os_error_reason
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.text import format_count, printable
 from bootdqn.config.variants import Variant, algorithms_of, label
@@ -343,7 +343,7 @@ def _write(out: Path, text: str, content: Content) -> None:
         write_text_atomically(out, text)
         _write_files(content, out.with_name(f"{out.stem}_files"))
     except OSError as error:
-        raise WriteError(f"the report cannot be written to {out.parent}: {reason_of(error)}") from error
+        raise WriteError(f"the report cannot be written to {out.parent}: {os_error_reason(error)}") from error
 
 
 def _write_files(content: Content, directory: Path) -> None:

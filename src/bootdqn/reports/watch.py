@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from bootdqn.common.errors import UsageError, reason_of
+from bootdqn.common.errors import UsageError, os_error_reason
 from bootdqn.reports.live import LiveRuns
 
 HOST, DEFAULT_PORT = "127.0.0.1", 8765
@@ -110,7 +110,7 @@ class WatchServer(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
-            reason = "in use" if error.errno == errno.EADDRINUSE else f"not available ({reason_of(error)})"
+            reason = "in use" if error.errno == errno.EADDRINUSE else f"not available ({os_error_reason(error)})"
             raise UsageError(
                 f"--port {port} is {reason}; choose another, as in --port {max(port + 1, 1024)}"
             ) from error

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bootdqn.common.errors import DamagedFileError, RunInUseError, RunLostError
+from bootdqn.common.errors import DamagedFileError, RunInUseError, LockLostError
 from bootdqn.common.files import open_regular, read_regular
 
 HEARTBEAT_SECONDS = 10.0
@@ -53,7 +53,7 @@ class Lock:
         self._heart.start()
 
     def check(self) -> None:
-        """Raise a RunLostError if another process has taken the lock over, as after this one was suspended for long.
+        """Raise a LockLostError if another process has taken the lock over, as after this one was suspended for long.
 
         A file that cannot be read is ignored: the next check tries again.
         """
@@ -64,7 +64,7 @@ class Lock:
         except OSError:
             return
         if holder is None or holder.token != self._holder.token:
-            raise RunLostError(f"run directory {self._path.parent} was taken over by {holder or 'another process'}")
+            raise LockLostError(f"run directory {self._path.parent} was taken over by {holder or 'another process'}")
 
     def release(self) -> None:
         """Release the lock."""

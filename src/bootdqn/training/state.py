@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError, is_lack_of_memory
+from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError, is_out_of_memory
 from bootdqn.common.specs import Array, DiscreteSpec
 from bootdqn.common.tensor_files import bytes_of, checked_array
 from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError
@@ -98,7 +98,7 @@ def set_state(training: TrainingState, state: State) -> list[str]:
     except (UsageError, TrainingError):
         raise
     except Exception as error:  # an emulator may raise anything when its state is damaged
-        if is_lack_of_memory(error):
+        if is_out_of_memory(error):
             raise  # which says nothing about the checkpoint
         raise DamagedFileError(f"the checkpoint is not one of this run: {type(error).__name__}: {error}") from error
 

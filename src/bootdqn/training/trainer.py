@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
-from bootdqn.common.errors import DamagedFileError, RunLostError, TrainingError, is_lack_of_memory
+from bootdqn.common.errors import DamagedFileError, LockLostError, TrainingError, is_out_of_memory
 from bootdqn.common.files import make_directory, storable, write_json_atomically
 from bootdqn.config.train import SavingConfig, TrainConfig
 from bootdqn.runs.checkpoint import Checkpoints, LoadedCheckpoint, State
@@ -90,7 +90,7 @@ class Trainer:
                 self._save()  # so that a run that was started always has a checkpoint
             self._train_until_done()
             return self._finish()
-        except RunLostError:
+        except LockLostError:
             raise  # nothing is written to a directory that another process uses
         except TrainingError as error:
             message = f"{error} (step {self._step:,})"
@@ -98,7 +98,7 @@ class Trainer:
             kept = "its last checkpoint" + (", and summary.json the traceback" if written and error.__cause__ else "")
             raise TrainingError(f"{message}; {self._directory.path} keeps {kept}") from error
         except Exception as error:
-            if is_lack_of_memory(error):
+            if is_out_of_memory(error):
                 self._write_failure(error, f"not enough memory: {error} (step {self._step:,})")
             raise
         finally:
