@@ -11,7 +11,7 @@ from bootdqn.config.envs import GymConfig
 from bootdqn.config.train import from_flat, to_flat
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError, SeededEpisodes, make_gymnasium_env
-from bootdqn.envs.installed import full_id
+from bootdqn.envs.registration import versioned_id
 from bootdqn.training.callbacks import NO_CALLBACKS
 from bootdqn.training.run import default_run_dir, run
 
@@ -199,8 +199,8 @@ def test_a_name_without_version_is_the_latest_of_that_name(three_versions):
     made = make_gymnasium_env(GymConfig(env_id=three_versions))
     assert made.spec.id == "bootdqn-test/Unversioned-v10"
     assert made.observation_space.n == 25
-    assert full_id("CartPole-v0") == "CartPole-v0"
-    assert full_id("bootdqn-test/Unknown") == "bootdqn-test/Unknown"
+    assert versioned_id("CartPole-v0") == "CartPole-v0"
+    assert versioned_id("bootdqn-test/Unknown") == "bootdqn-test/Unknown"
 
 
 def test_a_run_records_the_version_and_resumes_by_either_name(three_versions, tmp_path):

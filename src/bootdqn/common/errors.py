@@ -15,7 +15,7 @@ class UsageError(Exception):
     """The request cannot be met; the message states why and what to do instead. The command line exits with 2."""
 
 
-def how_to_install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return how to install one of the package's extras: from its clone, since no index has the package."""
     return f"in the clone of bootdqn, pip install -c constraints.txt -e '.[{extra}]'"
 

@@ -25,7 +25,7 @@ import numpy as np
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from numpy.typing import NDArray
 
-from bootdqn.common.errors import UsageError, how_to_install
+from bootdqn.common.errors import UsageError, install_command
 from bootdqn.config.envs import AtariConfig
 
 Frames = NDArray[np.uint8]
@@ -220,6 +220,6 @@ def _import_ale() -> ModuleType:
         import cv2  # noqa: F401 - AtariPreprocessing scales with it
     except ImportError as error:
         raise UsageError(
-            f"the Atari games need the emulator and OpenCV: {how_to_install('atari')} ({error})"
+            f"the Atari games need the emulator and OpenCV: {install_command('atari')} ({error})"
         ) from error
     return ale_py

@@ -15,7 +15,7 @@ from bootdqn.config.envs import AtariConfig, EnvConfig, GymConfig, MinAtarConfig
 from bootdqn.envs.cartpole_swingup import CartpoleSwingup
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.gymnasium_env import make_gymnasium_env
-from bootdqn.envs.installed import full_id
+from bootdqn.envs.registration import versioned_id
 
 WRAP_ACTIONS = "wrap it so that it has a few discrete actions, register that in a module of yours, and --import it"
 WRAP_OBSERVATIONS = (
@@ -89,12 +89,12 @@ def make_environment(config: EnvConfig, render_mode: str | None = None) -> Envir
     )
 
 
-def with_full_id(config: EnvConfig) -> EnvConfig:
+def with_versioned_id(config: EnvConfig) -> EnvConfig:
     """Return the configuration with the version of a Gymnasium id, which a run records."""
     if not isinstance(config, GymConfig):
         return config
     try:
-        return replace(config, env_id=full_id(config.env_id))
+        return replace(config, env_id=versioned_id(config.env_id))
     except (gymnasium.error.Error, ImportError):
         return config  # `make_environment` reports it
 

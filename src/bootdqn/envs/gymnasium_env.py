@@ -15,9 +15,9 @@ from bootdqn.common.errors import RenderModeError, UsageError
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.text import did_you_mean
 from bootdqn.config.envs import GymConfig
-from bootdqn.envs.installed import full_id, how_to_get
 from bootdqn.envs.minatar import MinAtarGame
 from bootdqn.envs.minigrid import SymbolicPlanes, is_minigrid
+from bootdqn.envs.registration import install_hint, versioned_id
 
 
 class EpisodeNotReproducedError(Exception):
@@ -111,13 +111,13 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
-            environment = gymnasium.make(full_id(config.env_id), **options)
+            environment = gymnasium.make(versioned_id(config.env_id), **options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise UsageError(f"--env-id {config.env_id}: {error}") from error
     except (gymnasium.error.Error, ImportError) as error:
         message = str(error).partition(" Did you mean")[0].rstrip(".")  # ours includes the version
         closest = f"{did_you_mean(config.env_id, gymnasium.registry) or ';'} --import MODULE imports a module that"
-        known = how_to_get(config.env_id)
+        known = install_hint(config.env_id)
         hint = f"; {known}" if known else f"{closest} registers one"
         raise UsageError(f"--env-id {config.env_id}: {message}{hint}") from error
     except TypeError as error:
@@ -144,7 +144,7 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
 
 def _check_option_names(config: GymConfig) -> None:
     """Raise a UsageError that suggests the closest option if the environment does not have one of --env-options."""
-    entry = gymnasium.spec(full_id(config.env_id)).entry_point
+    entry = gymnasium.spec(versioned_id(config.env_id)).entry_point
     creator = load_env_creator(entry) if isinstance(entry, str) else entry
     parameters = inspect.signature(creator).parameters if creator else {}
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):

@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from bootdqn.common.errors import UsageError, how_to_install
+from bootdqn.common.errors import UsageError, install_command
 from bootdqn.config.envs import MinAtarConfig
 
 Grid = NDArray[np.bool_]
@@ -40,7 +40,7 @@ def make_minatar(config: MinAtarConfig, render_mode: str | None = None) -> "MinA
     try:
         from minatar.gym import BaseEnv
     except ImportError as error:
-        raise UsageError(f"the MinAtar games need MinAtar: {how_to_install('minatar')} ({error})") from error
+        raise UsageError(f"the MinAtar games need MinAtar: {install_command('minatar')} ({error})") from error
     game = BaseEnv(
         config.game.replace("-", "_"),
         render_mode=render_mode,

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bootdqn.common.errors import DamagedFileError, RunInUseError, LockLostError
+from bootdqn.common.errors import DamagedFileError, LockLostError, RunInUseError
 from bootdqn.common.files import open_regular, read_regular
 
 HEARTBEAT_SECONDS = 10.0

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from bootdqn.common.errors import DamagedFileError, UsageError, how_to_install
+from bootdqn.common.errors import DamagedFileError, UsageError, install_command
 from bootdqn.common.text import format_bytes, format_count
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import LOST_AFTER_SECONDS, Holder, holder_of
@@ -353,5 +353,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise UsageError(f"--ray needs Ray, which is not installed: {how_to_install('ray')} ({error})") from error
+        raise UsageError(f"--ray needs Ray, which is not installed: {install_command('ray')} ({error})") from error
     return ray

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from bootdqn.common.errors import UsageError, how_to_install
+from bootdqn.common.errors import UsageError, install_command
 
 POSITIONS = ("step", "frames", "episode", "updates")
 """Fields that say when something was measured."""
@@ -32,7 +32,7 @@ def check_loggers_installed(*names: str) -> None:
     """Raise a UsageError if the package behind one of the loggers `names` is not installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
-            raise UsageError(f"--{name} needs a package that is not installed: {how_to_install(name)}")
+            raise UsageError(f"--{name} needs a package that is not installed: {install_command(name)}")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from bootdqn.common.files import remove_file, write_json_atomically
 from bootdqn.common.specs import BoxSpec
 from bootdqn.config.presets import preset_settings
 from bootdqn.config.train import SavingConfig, TrainConfig, describe_settings, resolve, to_flat, too_short_for
-from bootdqn.envs.factory import effective_settings, package_of, with_full_id
+from bootdqn.envs.factory import effective_settings, package_of, with_versioned_id
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.cleanup import clear_run, remove_leftovers, remove_partial_files
 from bootdqn.runs.directory import RunDirectory
@@ -136,7 +136,7 @@ def run(
 def _resolved(config: TrainConfig[Any]) -> TrainConfig[Any]:
     """Return `config` with every value filled in that depends on another one, or on what is installed."""
     config = resolve(config)
-    return replace(config, env=with_full_id(config.env))
+    return replace(config, env=with_versioned_id(config.env))
 
 
 def default_run_dir(config: TrainConfig[Any], root: Path = Path("runs")) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from bootdqn.common.errors import UsageError, attribute_errors_to, how_to_install
+from bootdqn.common.errors import UsageError, attribute_errors_to, install_command
 from bootdqn.common.specs import Array
 
 VIDEO_FPS = 15
@@ -21,7 +21,7 @@ class VideoWriter:
         try:
             import imageio.v2 as imageio
         except ImportError:
-            raise UsageError(f"--video needs imageio: {how_to_install('video')}") from None
+            raise UsageError(f"--video needs imageio: {install_command('video')}") from None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._render = render
         gif: dict[str, Any] = {"duration": 1000 / VIDEO_FPS}
@@ -38,7 +38,7 @@ class VideoWriter:
             try:
                 frame = _even_sides(np.asarray(self._render()))
             except DependencyNotInstalled as error:
-                raise UsageError(f"--video: {error}, or {how_to_install('video')}") from error
+                raise UsageError(f"--video: {error}, or {install_command('video')}") from error
         self._writer.append_data(frame)
 
     def __enter__(self) -> "VideoWriter":

@@ -9,7 +9,7 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.envs import GymConfig
-from bootdqn.envs import installed
+from bootdqn.envs import registration
 from bootdqn.envs.factory import make_environment, spec_of
 from bootdqn.envs.minatar import MinAtarGame
 
@@ -24,7 +24,7 @@ def register():
 @pytest.fixture
 def registry(monkeypatch):
     """Remove the environments of a test from Gymnasium's registry, and restore those that it removed."""
-    monkeypatch.setattr(installed, "_loaded", set())
+    monkeypatch.setattr(registration, "_loaded", set())
     before = dict(gymnasium.registry)
     yield gymnasium.registry
     for env_id in [name for name in gymnasium.registry if "Pond" in name or name == "Later-v0"]:
@@ -40,7 +40,7 @@ def announce(monkeypatch, directory, *entries):
         (directory / f"{module}.py").write_text(content)
         monkeypatch.delitem(sys.modules, module, raising=False)
         found.append(importlib.metadata.EntryPoint(name, f"{module}:register", "gymnasium.envs"))
-    monkeypatch.setattr(installed, "entry_points", lambda group: found if group == "gymnasium.envs" else [])
+    monkeypatch.setattr(registration, "entry_points", lambda group: found if group == "gymnasium.envs" else [])
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_minigrid_is_found(registry, monkeypatch):
 def test_a_missing_package_is_named_with_its_command(registry, monkeypatch, env_id, command):
     for name in [name for name in registry if name.startswith(("MinAtar/", "MiniGrid-", "ALE/"))]:
         del registry[name]
-    monkeypatch.setattr(installed, "entry_points", lambda group: [])  # noqa: ARG005
+    monkeypatch.setattr(registration, "entry_points", lambda group: [])  # noqa: ARG005
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(UsageError, match=f"; {command}") as error:
         make_environment(GymConfig(env_id=env_id))

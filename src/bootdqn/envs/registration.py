@@ -10,14 +10,14 @@ from importlib.metadata import EntryPoint, entry_points
 import gymnasium
 from gymnasium.envs.registration import find_highest_version, get_env_id, namespace, parse_env_id
 
-from bootdqn.common.errors import how_to_install
+from bootdqn.common.errors import install_command
 
 _ROOT = "__root__"
 """Name of entry points whose environments have no namespace."""
 _PACKAGES = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid"}
 """Packages without an entry point that register their environments when they are imported, by the start of an id."""
-_COMMANDS = {
-    "MinAtar/": how_to_install("minatar"),
+_INSTALL_HINTS = {
+    "MinAtar/": install_command("minatar"),
     "MiniGrid-": "pip install minigrid",
     "BabyAI-": "pip install minigrid",
     "ALE/": "train it by bootdqn train atari --game GAME",
@@ -49,11 +49,11 @@ def register_installed(env_id: str) -> None:
                 raise ImportError(f"{entry.value} failed: {type(failure).__name__}: {failure}") from failure
 
 
-def full_id(env_id: str) -> str:
+def versioned_id(env_id: str) -> str:
     """Return an id with its version: one without stands for the latest of those that are registered.
 
     Example:
-        >>> full_id("CartPole")
+        >>> versioned_id("CartPole")
         'CartPole-v1'
     """
     register_installed(env_id)
@@ -62,12 +62,12 @@ def full_id(env_id: str) -> str:
     return env_id if latest is None else get_env_id(space, name, latest)
 
 
-def how_to_get(env_id: str) -> str | None:
-    """Return the command that installs the package of an environment; None where it is not known, or is installed."""
-    start = next((start for start in _COMMANDS if env_id.startswith(start)), None)
+def install_hint(env_id: str) -> str | None:
+    """Return how to get the environments of an id's package; None where that is unknown, or it is installed."""
+    start = next((start for start in _INSTALL_HINTS if env_id.startswith(start)), None)
     if start is None or any(name.startswith(start) for name in gymnasium.registry):
         return None
-    return _COMMANDS[start]
+    return _INSTALL_HINTS[start]
 
 
 def _load(entry: EntryPoint) -> Exception | None:
