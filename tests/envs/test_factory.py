@@ -38,7 +38,7 @@ def test_no_episode_exceeds_the_configured_length(config):
     while not ended:
         _, _, terminated, truncated, _ = env.step(0)
         steps, ended = steps + 1, terminated or truncated
-    assert steps == config.longest_episode
+    assert steps == config.max_episode_steps
 
 
 def test_the_flags_of_deep_sea_reach_it():

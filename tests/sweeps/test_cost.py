@@ -33,7 +33,7 @@ FINISHED = {"status": "finished"}
 
 def cost_of(planned_run, needed):
     """Return what a run costs that takes a second a step."""
-    steps = planned_run.config.env.longest_steps
+    steps = planned_run.config.env.max_training_steps
     return Cost(steps, float(steps), needed)
 
 
@@ -179,7 +179,7 @@ CART = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": 90}
     ("settings", "steps"), [(DIVE, 1000), (PONG, 1_250_000), (PONG | {"total_frames": 5}, 2), (CART, 90)]
 )
 def test_training_costs_at_most_the_steps_of_its_budget(settings, steps):
-    assert from_flat(settings).env.longest_steps == steps
+    assert from_flat(settings).env.max_training_steps == steps
 
 
 def test_runs_with_evaluations_are_tried_apart_from_those_without(monkeypatch):

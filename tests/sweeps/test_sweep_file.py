@@ -91,7 +91,7 @@ def test_every_sweep_has_a_smoke_size_of_the_same_algorithms(name):
     small, large = load_sweep(name).runs(), load_sweep(name.removesuffix("-smoke")).runs()
     assert 0 < len(small) < len(large)
     assert {run.config.actor.strategy for run in small} == {run.config.actor.strategy for run in large}
-    assert sum(run.config.env.longest_steps for run in small) < 20_000
+    assert sum(run.config.env.max_training_steps for run in small) < 20_000
 
 
 @pytest.mark.parametrize("name", [name for name in sweep_names() if name.endswith("-smoke")])

@@ -1,12 +1,14 @@
 """The exploration experiments of bsuite 0.3.6 (Osband et al. 2020) by bsuite's ids, and the flags of a run on one."""
 
+# ruff: noqa: D102 - most properties are documented in their base
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from bootdqn.common.fields import Flag, PositiveInt, check_fields
 from bootdqn.common.text import did_you_mean
-from bootdqn.config.steps import EpisodeBudget
+from bootdqn.config.env_base import EpisodeBudget
 
 DEEP_SEA_SETTINGS = tuple({"size": size, "mapping_seed": 42} for size in range(10, 51, 2))
 SWINGUP_SETTINGS = tuple({"height_threshold": n / 20, "x_reward_threshold": 1 - n / 20} for n in range(20))
@@ -76,20 +78,16 @@ class BsuiteConfig(EpisodeBudget):
 
     @property
     def label(self) -> str:
-        """Short name of the environment, for names of runs."""
         return self.bsuite_id
 
     @property
-    def costs_like(self) -> str:
-        """Key that environments with the same cost per step share."""
+    def cost_key(self) -> str:
         return self.experiment if self.size is None else f"DeepSea {self.size}"
 
     @property
-    def longest_episode(self) -> int:
-        """Maximum number of steps of an episode; rounding makes the 10 seconds of CartPole 1001 steps of 0.01."""
-        return 1001 if self.size is None else self.size
+    def max_episode_steps(self) -> int:
+        return 1001 if self.size is None else self.size  # rounding makes the 10 seconds of CartPole 1001 steps of 0.01
 
     @property
-    def longest_steps(self) -> int:
-        """Maximum number of steps of training."""
-        return (self.max_episodes or self.default_max_episodes) * self.longest_episode
+    def max_training_steps(self) -> int:
+        return (self.max_episodes or self.default_max_episodes) * self.max_episode_steps

@@ -1,4 +1,6 @@
-"""Flags of the environments. `kind` is the environment's name on the command line."""
+"""Flags of the environments."""
+
+# ruff: noqa: D102 - most properties are documented in their base
 
 import re
 from dataclasses import dataclass, replace
@@ -9,7 +11,7 @@ from bootdqn.common.specs import LARGEST_STACK, SMALLEST_SCREEN
 from bootdqn.common.text import did_you_mean
 from bootdqn.common.user_code import ModuleName, UserCodeNotImportedError, imported_environments
 from bootdqn.config.bsuite import BsuiteConfig
-from bootdqn.config.steps import EpisodeBudget, StepBudget
+from bootdqn.config.env_base import BaseEnvConfig, EpisodeBudget, StepBudget
 
 Seed = Annotated[int, Range(ge=0, le=2**32 - 1)]
 
@@ -39,27 +41,18 @@ class DeepSeaConfig(EpisodeBudget):
 
     @property
     def label(self) -> str:
-        """Short name of the environment, for names of runs."""
         return str(self.size)
 
     @property
-    def costs_like(self) -> str:
-        """Key that environments with the same cost per step share."""
-        return self.label
-
-    @property
-    def longest_episode(self) -> int:
-        """Maximum number of steps of an episode."""
+    def max_episode_steps(self) -> int:
         return self.size
 
     @property
-    def longest_steps(self) -> int:
-        """Maximum number of steps of training."""
-        return self.max_episodes * self.longest_episode
+    def max_training_steps(self) -> int:
+        return self.max_episodes * self.max_episode_steps
 
     @property
-    def default_period(self) -> int:
-        """Default of `update_every` and `target_every`."""
+    def default_update_every(self) -> int:
         return self.size
 
     def __post_init__(self) -> None:
@@ -86,14 +79,13 @@ GAMES = tuple(
 
 
 @dataclass(frozen=True)
-class AtariConfig:
+class AtariConfig(BaseEnvConfig):
     """An Atari game, how its screen and its episodes reach the agent, and when to stop."""
 
     kind: ClassVar[str] = "atari"
     budget: ClassVar[str] = "total_frames"
     required_field: ClassVar[str | None] = "game"
     minutes_between_checkpoints: ClassVar[float] = 10.0
-    default_period: ClassVar[None] = None
     game: str = "Gravitar"
     """The game: "Private Eye", private_eye, PrivateEye and ALE/PrivateEye-v5 are the same one."""
     frame_skip: PositiveInt = 4
@@ -133,27 +125,23 @@ class AtariConfig:
 
     @property
     def label(self) -> str:
-        """Short name of the environment, for names of runs."""
         return self.game
 
     @property
     def frames_per_step(self) -> int:
-        """Emulator frames in a step."""
         return self.frame_skip
 
     @property
-    def costs_like(self) -> "AtariConfig":
-        """Key that environments with the same cost per step share; one game stands for all."""
+    def cost_key(self) -> "AtariConfig":
+        # one game stands for all
         return replace(self, game="Pong", total_frames=1, eval_every_frames=None)
 
     @property
-    def longest_episode(self) -> int:
-        """Maximum number of steps of an episode."""
+    def max_episode_steps(self) -> int:
         return self.max_episode_frames // self.frame_skip
 
     @property
-    def longest_steps(self) -> int:
-        """Maximum number of steps of training; the last may exceed `total_frames`."""
+    def max_training_steps(self) -> int:
         return -(-self.total_frames // self.frame_skip)
 
 
@@ -211,7 +199,6 @@ class MinAtarConfig(StepBudget):
 
     @property
     def label(self) -> str:
-        """Short name of the environment, for names of runs."""
         return self.game
 
 
@@ -278,7 +265,6 @@ class GymConfig(StepBudget):
 
     @property
     def label(self) -> str:
-        """Short name of the environment, for names of runs."""
         return " ".join([self.env_id, *self.env_options])
 
 

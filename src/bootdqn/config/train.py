@@ -110,7 +110,7 @@ class TrainConfig(Generic[EnvT]):
 
     def __post_init__(self) -> None:
         for name in ("update_every", "target_every"):
-            if getattr(self.learner, name) is None and self.env.default_period is None:
+            if getattr(self.learner, name) is None and self.env.default_update_every is None:
                 flag = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{flag} needs a number of steps here; only DeepSea has a default for None")
         capacity, fewest = self.replay.replay_capacity, self.run.num_envs * (self.env.frame_stack + 1)
@@ -274,8 +274,8 @@ def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
     env, learner = config.env, config.learner
     learner = replace(
         learner,
-        update_every=learner.update_every or env.default_period,
-        target_every=learner.target_every or env.default_period,
+        update_every=learner.update_every or env.default_update_every,
+        target_every=learner.target_every or env.default_update_every,
     )
     if isinstance(env, DeepSeaConfig) and env.mapping_seed is None and env.randomize_actions:
         env = replace(env, mapping_seed=config.run.seed)
@@ -300,7 +300,7 @@ def without_derived(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 def too_short_for(config: TrainConfig[Any]) -> list[str]:
     """Return a sentence for each thing that a run of the resolved `config` ends before."""
-    steps, starts = config.env.longest_steps, config.learner.learning_starts
+    steps, starts = config.env.max_training_steps, config.learner.learning_starts
     budget = f"the run ends after at most {steps:,} steps"
     found = []
     if steps < starts:

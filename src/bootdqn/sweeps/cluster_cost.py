@@ -77,7 +77,7 @@ def jobs_of(
 
 def _job(planned: PlannedRun, cluster: ClusterConfig, saving: SavingConfig, cost: Cost | ResourceEstimate) -> Job:
     config = planned.config
-    env, steps = config.env, config.env.longest_steps
+    env, steps = config.env, config.env.max_training_steps
     assumed = cluster.evaluation_episode_frames
     episode_steps = None if assumed is None else math.ceil(assumed / env.frames_per_step)
     evaluation_steps, most = (max_evaluation_steps(config, one) for one in (episode_steps, None))

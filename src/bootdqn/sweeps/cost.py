@@ -53,8 +53,8 @@ def max_evaluation_steps(config: TrainConfig[EnvConfig], episode_steps: int | No
     env, rules = config.env, config.evaluation
     if env.eval_every_frames is None:
         return 0
-    each, times = rules.eval_max_steps, env.longest_steps * env.frames_per_step // env.eval_every_frames
-    lengths = [length for length in (env.longest_episode, episode_steps) if length is not None]
+    each, times = rules.eval_max_steps, env.max_training_steps * env.frames_per_step // env.eval_every_frames
+    lengths = [length for length in (env.max_episode_steps, episode_steps) if length is not None]
     if lengths:
         each = min(each, rules.eval_episodes * min(lengths))
     return times * each
@@ -79,7 +79,7 @@ def costs(runs: list[PlannedRun], show: Callable[[str], None] = lambda _: None) 
                 probes[kind] = _probe(planned.config, probe_seconds)
             except UsageError as error:
                 probes[kind] = error
-        probe, steps = probes[kind], planned.config.env.longest_steps
+        probe, steps = probes[kind], planned.config.env.max_training_steps
         if isinstance(probe, UsageError):
             found.append(probe)
         else:
@@ -119,7 +119,7 @@ def _kind(config: TrainConfig[Any]) -> Any:
     env = config.env
     actor = config.actor if config.actor.strategy_from else replace(config.actor, strategy="evoi", warmup_steps=0)
     evaluated, run = env.eval_every_frames is not None, replace(config.run, seed=0)
-    return (env.kind, env.costs_like, evaluated, actor, config.network, config.learner, config.replay, run)
+    return (env.kind, env.cost_key, evaluated, actor, config.network, config.learner, config.replay, run)
 
 
 class _Probe(NamedTuple):
@@ -175,7 +175,7 @@ def _evaluation_speed(config: TrainConfig[Any], components: Components, probe_se
 
 def in_scheduling_order(runs: list[PlannedRun]) -> list[PlannedRun]:
     """Return the runs sorted by seed, the longest of each seed first, so that no worker is idle before the end."""
-    return sorted(runs, key=lambda planned: (planned.config.run.seed, -planned.config.env.longest_steps))
+    return sorted(runs, key=lambda planned: (planned.config.run.seed, -planned.config.env.max_training_steps))
 
 
 def runs_at_a_time(

@@ -37,7 +37,7 @@ class SweepDisplay:
 
     def __init__(self, runs: list[PlannedRun], done: list[Ended], console: Console) -> None:
         self._console = console
-        self._work = {planned.name: planned.config.env.longest_steps for planned in runs}
+        self._work = {planned.name: planned.config.env.max_training_steps for planned in runs}
         self._total, self._done = len(runs), sum(end.finished for end in done)
         self._failed = sum(not end.finished for end in done)
         self._todo = {planned.name for planned in runs} - {end.run.name for end in done}

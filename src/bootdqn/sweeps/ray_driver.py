@@ -327,7 +327,7 @@ def read_progress(directory: RunDirectory, planned: PlannedRun) -> Progress | No
         step, seconds = int(record["step"]), float(record["seconds"])
     except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
         return None
-    completed = step / planned.config.env.longest_steps
+    completed = step / planned.config.env.max_training_steps
     left = seconds * (1 - completed) / completed if completed else None
     return Progress(
         0, completed, f"{step:,} steps", f"{step / max(seconds, 1e-9):,.0f} steps/s", left, "on the cluster"
