@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bootdqn import Strategy, of_head
+from bootdqn import Strategy, head_values
 
 
 @dataclass(frozen=True)
@@ -20,4 +20,4 @@ class Hopeful(Strategy):
 
     def scores(self, q: Any, head: Any) -> Any:
         """Return a score (..., A) for every action; the highest is chosen."""
-        return (1 - self.hope) * of_head(q, head) + self.hope * q.max(axis=-2)
+        return (1 - self.hope) * head_values(q, head) + self.hope * q.max(axis=-2)

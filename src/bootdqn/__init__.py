@@ -7,10 +7,10 @@ of shape (..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strateg
 `bootdqn/TwoPaths-v0` with Gymnasium.
 """
 
-from bootdqn.api import Trained, evaluate, inspect, load_metrics, load_results, load_run, report, sweep, train
+from bootdqn.api import TrainedEnsemble, evaluate, inspect, load_metrics, load_results, load_run, report, sweep, train
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.envs import register_environments
-from bootdqn.exploration.formulas import disagreement, evoi, gain, ids, information_gain, of_head, ucb
+from bootdqn.exploration.formulas import disagreement, evoi, gain, head_values, ids, information_gain, ucb
 from bootdqn.exploration.registry import format_strategy, parse_strategy, register_strategy
 from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Ids, Strategy, Ucb, Vote
 from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversity
@@ -24,7 +24,7 @@ __all__ = [
     "Greedy",
     "Ids",
     "Strategy",
-    "Trained",
+    "TrainedEnsemble",
     "TrainingError",
     "Ucb",
     "UsageError",
@@ -35,13 +35,13 @@ __all__ = [
     "evoi",
     "format_strategy",
     "gain",
+    "head_values",
     "ids",
     "information_gain",
     "inspect",
     "load_metrics",
     "load_results",
     "load_run",
-    "of_head",
     "parse_strategy",
     "register_strategy",
     "report",

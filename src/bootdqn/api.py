@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedEnsemble:
     """The ensemble of a run, as it was last saved or at one of its snapshots."""
 
     config: dict[str, Any]
@@ -150,7 +150,7 @@ def _as_python(value: Any) -> Any:
     return [_as_python(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) -> Trained:
+def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) -> TrainedEnsemble:
     """Return the ensemble of the run in the directory `run_dir`, finished or not.
 
     Args:
@@ -165,7 +165,7 @@ def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) ->
 
     opened = open_run(Path(run_dir), weights)
     form = opened.spec.observation
-    return Trained(to_flat(opened.config), opened.step, lambda seen: opened.q_values(as_batch(seen, form)))
+    return TrainedEnsemble(to_flat(opened.config), opened.step, lambda seen: opened.q_values(as_batch(seen, form)))
 
 
 def evaluate(

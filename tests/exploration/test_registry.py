@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn import Gain, Strategy, format_strategy, of_head, parse_strategy, register_strategy
+from bootdqn import Gain, Strategy, format_strategy, head_values, parse_strategy, register_strategy
 from bootdqn.common.errors import UsageError
 from bootdqn.common.user_code import UserCodeNotImportedError
 from bootdqn.exploration.registry import known_strategies, parse_strategy_from, registered_name, registered_origins
@@ -31,7 +31,7 @@ class Every(Strategy):
     rule: Literal["first", "last"] = "first"
 
     def scores(self, q, head):
-        return of_head(q, head)
+        return head_values(q, head)
 
 
 VALUES = st.builds(
@@ -46,7 +46,7 @@ VALUES = st.builds(
 
 def make(word="Mine", bases=(Strategy,), **body):
     """Return a frozen dataclass with the given body, a good strategy but for what the body changes."""
-    good = {"name": "mine", "scores": lambda _self, q, head: of_head(q, head), "__annotations__": {}}
+    good = {"name": "mine", "scores": lambda _self, q, head: head_values(q, head), "__annotations__": {}}
     content = {key: value for key, value in (good | body).items() if value is not ...}
     return dataclass(frozen=True)(type(word, bases, content))
 
@@ -57,7 +57,7 @@ def with_field(kind, default=...):
 
 def write_into_q(_self, q, head):
     q -= q.mean()
-    return of_head(q, head)
+    return head_values(q, head)
 
 
 def write_into_q_and_choose(_self, q, _head, _rng):
@@ -66,7 +66,7 @@ def write_into_q_and_choose(_self, q, _head, _rng):
 
 
 def resampled(_self, q, head):
-    return of_head(q, head) + np.random.default_rng().normal(size=4)
+    return head_values(q, head) + np.random.default_rng().normal(size=4)
 
 
 # What is taken
@@ -135,7 +135,7 @@ def test_it_is_a_decorator_and_acts():
         name: ClassVar[str] = "least"
 
         def scores(self, q, head):
-            return -of_head(q, head)
+            return -head_values(q, head)
 
     assert Least.name == "least"
     assert int(parse_strategy("least").select(np.array([[1.0, 0.0, 2.0]]), 0)) == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import bootdqn
 import reference.exploration as reference
 from bootdqn import Boltzmann, Evoi, Gain, Greedy, Ids, Ucb, Vote, evoi, gain, ids, ucb
-from bootdqn.exploration.formulas import of_head
+from bootdqn.exploration.formulas import head_values
 from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import STRATEGIES, follows_head
 from bootdqn.exploration.voting import VoteRule
@@ -143,10 +143,10 @@ class Own:
 
     def scores(self, q, head):
         near = (np.ptp(q, axis=-2) < self.most) & (not self.by_rule)
-        return np.where(near, self.share * of_head(q, head), 0) + q.max(axis=-2)
+        return np.where(near, self.share * head_values(q, head), 0) + q.max(axis=-2)
 
     def select(self, q, head, rng=None):
-        values = of_head(q, head) if self.by_rule else self.scores(q, head) + rng.random()
+        values = head_values(q, head) if self.by_rule else self.scores(q, head) + rng.random()
         return np.argmax(values, axis=-1)
 
 
@@ -267,9 +267,9 @@ def test_a_head_out_of_range_is_an_error(library, strategy):
 
 
 @in_every(LIBRARIES)
-@pytest.mark.parametrize(("heads", "culprit"), [([0, -1], -1), ([4, 0], 4), ([-2, 9], -2)])
-def test_an_array_of_heads_is_read_for_one_out_of_range(library, heads, culprit):
-    with pytest.raises(ValueError, match=rf"head must be in 0\.\.3 for an ensemble of 4, got {culprit}$"):
+@pytest.mark.parametrize(("heads", "wrong_head"), [([0, -1], -1), ([4, 0], 4), ([-2, 9], -2)])
+def test_an_array_of_heads_is_read_for_one_out_of_range(library, heads, wrong_head):
+    with pytest.raises(ValueError, match=rf"head must be in 0\.\.3 for an ensemble of 4, got {wrong_head}$"):
         Greedy().scores(library.array(coarse_q(2)), np.array(heads))
 
 
@@ -290,10 +290,10 @@ def test_a_head_that_is_no_integer_is_a_type_error(library, head):
         Greedy().scores(library.array(coarse_q()), head)
 
 
-def test_of_head_takes_the_row_of_each_state():
+def test_head_values_are_the_row_of_each_state():
     values = np.arange(12.0).reshape(2, 3, 2)
-    np.testing.assert_array_equal(of_head(values, 1), [[2, 3], [8, 9]])
-    np.testing.assert_array_equal(of_head(values, np.array([2, 0])), [[4, 5], [6, 7]])
+    np.testing.assert_array_equal(head_values(values, 1), [[2, 3], [8, 9]])
+    np.testing.assert_array_equal(head_values(values, np.array([2, 0])), [[4, 5], [6, 7]])
 
 
 # What they are

@@ -45,7 +45,7 @@ class Opposed(bootdqn.Strategy):
     name: ClassVar[str] = "opposed"
 
     def scores(self, q, head):
-        return bootdqn.of_head(q, head)
+        return bootdqn.head_values(q, head)
 
     def select(self, q, head, rng=None):  # noqa: ARG002
         return np.argmin(self.scores(q, head), axis=-1)

@@ -22,7 +22,7 @@ STRATEGY = """
         scale: float = 1.0
 
         def scores(self, q, head):
-            return bootdqn.of_head(q, head) + self.scale * q.std(axis=-2)
+            return bootdqn.head_values(q, head) + self.scale * q.std(axis=-2)
 """
 HELD_ELSEWHERE = f"""
     import os, time
@@ -47,7 +47,7 @@ HELD_ELSEWHERE = f"""
                 time.sleep(0.05)
             if calls > 60 and released.exists() and str(os.getpid()) in released.read_text().split():
                 time.sleep(0.1)
-            return bootdqn.of_head(q, head)
+            return bootdqn.head_values(q, head)
 """
 """Greedy, but no process except this one, where the tests run, gets past its 60th action until a file says so.
 

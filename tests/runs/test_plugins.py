@@ -106,8 +106,8 @@ def test_a_usage_error_takes_one_or_two_lines(arguments, message, capsys, tmp_pa
 
 
 def test_a_strategy_that_raises_stops_the_run_and_is_named(user_code, tmp_path, capsys):
-    trap = "if self.scale == 2: raise KeyError('trap')\n            return bootdqn.of_head"
-    user_code.write("my_strategy", STRATEGY.replace("return bootdqn.of_head", trap))
+    trap = "if self.scale == 2: raise KeyError('trap')\n            return bootdqn.head_values"
+    user_code.write("my_strategy", STRATEGY.replace("return bootdqn.head_values", trap))
     arguments = [*TRAIN, *MINE, "--strategy", "mine:scale=2", "--run-dir", str(tmp_path / "run")]
     output = answer(arguments, capsys, code=1)
     where = f"in {tmp_path / 'my_strategy.py'}, line 14 (step 0)"

@@ -44,7 +44,7 @@ SLOW_ON_NODE_B = """
         def scores(self, q, head):
             if platform.node() == "node-b":
                 time.sleep(0.1)
-            return bootdqn.of_head(q, head)
+            return bootdqn.head_values(q, head)
 """
 """Greedy, but a run of 1600 steps on node b outlasts the partition."""
 QUICK_HEALTH_CHECKS = {

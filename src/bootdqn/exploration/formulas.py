@@ -204,7 +204,7 @@ def information_gain(q: AnyArray, temperature: float = 1.0) -> AnyArray:
     return clip(xp.mean(divergence, axis=-1), 0, math.log(q.shape[-2]), xp)
 
 
-def of_head(values: AnyArray, head: int | AnyArray) -> AnyArray:
+def head_values(values: AnyArray, head: int | AnyArray) -> AnyArray:
     """Return the row of one head: `values[head]` for every state.
 
     Args:
@@ -221,7 +221,7 @@ def of_head(values: AnyArray, head: int | AnyArray) -> AnyArray:
 
     Example:
         >>> import numpy as np
-        >>> of_head(np.array([[3.0, 0.0], [0.0, 1.0]]), 1)
+        >>> head_values(np.array([[3.0, 0.0], [0.0, 1.0]]), 1)
         array([0., 1.])
     """
     xp = namespace_of_q(values)

@@ -15,9 +15,9 @@ from bootdqn.exploration.formulas import (
     Reduction,
     evoi,
     gain,
+    head_values,
     ids,
     log_boltzmann,
-    of_head,
     ucb,
 )
 from bootdqn.exploration.voting import VoteRule, tally, vote
@@ -58,7 +58,7 @@ class Greedy(Strategy):
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `q[h, a]`."""
-        return of_head(q, head)
+        return head_values(q, head)
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class Gain(Strategy):
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `q[h, a] + scale * gain[h, a]`."""
-        return of_head(q, head) + self.bonus(q, head)
+        return head_values(q, head) + self.bonus(q, head)
 
     def bonus(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return the bonus (..., A), which is added to the active head's Q-values."""
-        return self.scale * of_head(gain(q), head)
+        return self.scale * head_values(gain(q), head)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Evoi(Strategy):
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `q[h, a] + scale * evoi(a)`."""
-        return of_head(q, head) + self.bonus(q)
+        return head_values(q, head) + self.bonus(q)
 
     def bonus(self, q: AnyArray) -> AnyArray:
         """Return the bonus (..., A), which is added to the active head's Q-values."""
@@ -175,7 +175,7 @@ class Boltzmann(Strategy):
 
     def scores(self, q: AnyArray, head: int | AnyArray) -> AnyArray:
         """Return `log softmax(q[h] / temperature)`, the log-probability of every action."""
-        return log_boltzmann(of_head(q, head), self.temperature, namespace_of_q(q))
+        return log_boltzmann(head_values(q, head), self.temperature, namespace_of_q(q))
 
     def select(self, q: AnyArray, head: int | AnyArray, rng: np.random.Generator | None = None) -> AnyArray:
         """Return actions sampled with their probabilities: the highest score plus Gumbel noise.
