@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from bootdqn.agent.autograd_learner import AutogradLearner
-from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.agent.discrete_learner import DiscreteLearner
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.heads_learner import HeadsLearner
 from bootdqn.agent.learner import make_learner
+from bootdqn.agent.shared_torso_learner import SharedTorsoLearner
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
@@ -38,14 +38,14 @@ def build(kind, hidden_sizes, spec, *, engine, device="cpu"):
 @pytest.mark.parametrize("engine", ["auto", "compiled"])
 def test_the_kernel_learns_what_it_supports(engine):
     ensemble, learner = build(*SUPPORTED, engine=engine)
-    assert type(learner) is CompiledLearner
+    assert type(learner) is DiscreteLearner
     assert learner.online is ensemble
 
 
 @pytest.mark.parametrize("engine", ["auto", "compiled"])
 @pytest.mark.parametrize("ensemble", HEADS.values(), ids=HEADS)
 def test_the_kernel_of_heads_learns_what_it_supports(ensemble, engine):
-    assert type(build(*ensemble, engine=engine)[1]) is HeadsLearner
+    assert type(build(*ensemble, engine=engine)[1]) is SharedTorsoLearner
 
 
 @pytest.mark.parametrize("ensemble", [SUPPORTED, *HEADS.values()])

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bootdqn.agent.autograd_learner import AutogradLearner
-from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.agent.discrete_learner import DiscreteLearner
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.heads_learner import HeadsLearner
+from bootdqn.agent.shared_torso_learner import SharedTorsoLearner
 from bootdqn.common.specs import BoxSpec, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from reference.batches import random_batch
@@ -44,9 +44,9 @@ class Kind:
 
 
 KINDS = {
-    "tabular": Kind(CompiledLearner, "independent", discrete=True),
-    "heads-discrete": Kind(HeadsLearner, "shared", discrete=True),
-    "heads-box": Kind(HeadsLearner, "shared", discrete=False),
+    "tabular": Kind(DiscreteLearner, "independent", discrete=True),
+    "heads-discrete": Kind(SharedTorsoLearner, "shared", discrete=True),
+    "heads-box": Kind(SharedTorsoLearner, "shared", discrete=False),
     "independent-discrete": Kind(AutogradLearner, "independent", discrete=True),
     "independent-box": Kind(AutogradLearner, "independent", discrete=False),
     "shared-discrete": Kind(AutogradLearner, "shared", discrete=True),

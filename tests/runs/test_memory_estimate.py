@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import pytest
 
-from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.agent.discrete_learner import DiscreteLearner
 from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import DiscreteSpec, EnvSpec
@@ -48,9 +48,9 @@ def test_the_compiled_kernel_counts_all_that_it_allocates(size, hidden_sizes, pr
     network = NetworkConfig(10, "independent", hidden_sizes, prior_scale)
     ensemble = make_ensemble(network, spec, np.random.default_rng(0))
     batch = random_batch(np.random.default_rng(0), spec, 10, 64)
-    CompiledLearner(LearnerConfig(batch_size=64), ensemble).update(batch)  # what Numba allocates once does not count
+    DiscreteLearner(LearnerConfig(batch_size=64), ensemble).update(batch)  # what Numba allocates once does not count
     tracemalloc.start()
-    learner = CompiledLearner(LearnerConfig(batch_size=64), ensemble)
+    learner = DiscreteLearner(LearnerConfig(batch_size=64), ensemble)
     learner.update(batch)
     allocated, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

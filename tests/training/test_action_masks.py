@@ -8,7 +8,7 @@ import pytest
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 
 from bootdqn.agent.autograd_learner import AutogradLearner
-from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.agent.discrete_learner import DiscreteLearner
 from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Batch, DiscreteSpec, EnvSpec
@@ -95,7 +95,7 @@ def test_uniform_actions_are_uniform_over_the_legal_ones():
     assert np.bincount(actions[:, 0], minlength=4) == pytest.approx([1000, 0, 1000, 1000], abs=120)
 
 
-@pytest.mark.parametrize("learner", [AutogradLearner, CompiledLearner])
+@pytest.mark.parametrize("learner", [AutogradLearner, DiscreteLearner])
 @pytest.mark.parametrize("double_q", [True, False])
 def test_a_masked_action_is_never_bootstrapped_from(learner, double_q):
     """Two next states whose best action is masked in one of them: the target is that of the best legal action."""

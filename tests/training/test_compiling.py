@@ -26,7 +26,7 @@ IMAGES = {"environment": "minatar", "game": "breakout", "num_heads": 2, "learnin
 NOTHING_MORE_IS_COMPILED = """
 import json, pathlib, sys, tempfile
 from numba.core.dispatcher import Dispatcher
-from bootdqn.agent import compiled_kernel, heads_kernel, torso_passes
+from bootdqn.agent import discrete_kernel, shared_torso_kernel, torso_passes
 from bootdqn.replay import prioritized as sum_tree
 from bootdqn.training.compiling import compile_kernels
 from bootdqn.config.train import from_flat, resolve
@@ -34,7 +34,7 @@ from bootdqn.training.loop import make_components
 from bootdqn.training.run import run
 
 def known():
-    return {name: list(one.signatures) for module in (compiled_kernel, heads_kernel, torso_passes, sum_tree)
+    return {name: list(one.signatures) for module in (discrete_kernel, shared_torso_kernel, torso_passes, sum_tree)
             for name, one in vars(module).items() if isinstance(one, Dispatcher)}
 
 for number, settings in enumerate(json.loads(sys.argv[1])):

@@ -43,7 +43,7 @@ def test_too_little_memory_to_resume_is_not_blamed_on_the_checkpoint(killed, mon
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr("bootdqn.agent.compiled_learner.CompiledLearner.set_state", fail)
+        patch.setattr("bootdqn.agent.discrete_learner.DiscreteLearner.set_state", fail)
         with pytest.raises(type(error)):
             train(COMPILED, killed)
         error = ValueError("of another size")

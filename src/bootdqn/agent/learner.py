@@ -60,12 +60,12 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
         UsageError: There is no such device, or the compiled kernel does not support these settings.
     """
     from bootdqn.agent.autograd_learner import AutogradLearner  # both import this module
-    from bootdqn.agent.compiled_learner import CompiledLearner
-    from bootdqn.agent.heads_learner import HeadsLearner
+    from bootdqn.agent.discrete_learner import DiscreteLearner
+    from bootdqn.agent.shared_torso_learner import SharedTorsoLearner
 
     check_device(device)
     if device == "cpu" and config.precision == "fp32" and config.engine != "autograd":
-        for learner in (CompiledLearner, HeadsLearner):
+        for learner in (DiscreteLearner, SharedTorsoLearner):
             if learner.supports(ensemble):
                 return learner(config, ensemble)
     if config.engine == "compiled":

@@ -1,4 +1,4 @@
-"""Passes of a torso for `heads_kernel`, which takes features (F, B') with the batch, padded, in the last axis.
+"""Passes of a torso for `shared_torso_kernel`, which takes features (F, B') with the batch, padded, in the last axis.
 
 PyTorch's convolutions are fast on large images. On small ones, such as MinAtar's, they spend most of their time around
 the products, so one convolution and its gradient are compiled here.
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bootdqn.agent.heads_kernel import ROWS, padded
+from bootdqn.agent.shared_torso_kernel import ROWS, padded
 from bootdqn.agent.torsos import Pixels
 from bootdqn.agent.vectors import WIDE, data_of, filled_wide, fma, load_wide, rectified, store, total, where_nonzero
 from bootdqn.common.specs import Array
@@ -22,7 +22,7 @@ _compiled = numba.njit(cache=True, error_model="numpy")
 
 
 class TorsoPass(Protocol):
-    """A torso, as `HeadsLearner` uses it."""
+    """A torso, as `SharedTorsoLearner` uses it."""
 
     def forward(self, observation: Array, out: Array, first: int = 0, *, learn: bool = False) -> None:
         """Write the features of observations (B, ...) into the columns of `out` (F, ...) from `first` on.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numba.core.event import Event, Listener, install_listener
 
-from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.agent.discrete_learner import DiscreteLearner
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.heads_learner import HeadsLearner
+from bootdqn.agent.shared_torso_learner import SharedTorsoLearner
 from bootdqn.common.specs import Batch, EnvSpec
 from bootdqn.config.agent import ActorConfig, LearnerConfig, NetworkConfig, ReplayConfig, ReplaySampling
 from bootdqn.config.envs import DeepSeaConfig
@@ -22,11 +22,11 @@ COMPILING = "compiling the kernel, once for this machine ..."
 
 def compile_kernels(config: TrainConfig[Any], components: Components, info: Callable[[str], None]) -> None:
     """Compile the kernels that a run will call, unless they are in Numba's cache, and report it with `info`."""
-    compiled, replay = isinstance(components.learner, CompiledLearner), config.replay.replay
+    compiled, replay = isinstance(components.learner, DiscreteLearner), config.replay.replay
     with install_listener("numba:compile", _FirstStart(lambda: info(COMPILING))):
         if compiled or replay == "prioritized":
             _train_a_little(compiled, replay, several_steps=config.learner.n_step > 1)
-        if isinstance(components.learner, HeadsLearner):
+        if isinstance(components.learner, SharedTorsoLearner):
             _learn_a_little(components.spec, config.network.hidden_sizes)
 
 
@@ -72,7 +72,7 @@ def _train_a_little(compiled: bool, replay: ReplaySampling, *, several_steps: bo
 def _learn_a_little(spec: EnvSpec, hidden_sizes: tuple[int, ...]) -> None:
     """Take one update of two heads on observations of this type and shape."""
     network = NetworkConfig(num_heads=2, ensemble="shared", hidden_sizes=hidden_sizes)
-    learner = HeadsLearner(LearnerConfig(), make_ensemble(network, spec, np.random.default_rng(0)))
+    learner = SharedTorsoLearner(LearnerConfig(), make_ensemble(network, spec, np.random.default_rng(0)))
     observation, numbers = np.zeros((2, *spec.observation.shape), spec.observation.dtype), np.zeros(2, np.float32)
     slot, mask = np.zeros(2, np.int64), np.ones((2, 2), np.bool_)
     learner.q_values(observation)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bootdqn.agent.compiled_learner import CompiledLearner
+from bootdqn.agent.discrete_learner import DiscreteLearner
 from bootdqn.agent.learner import precision_warning
 from bootdqn.agent.torsos import describe_input
 from bootdqn.common.errors import check_writable
@@ -218,6 +218,6 @@ def _changes(provenance: Provenance, config: TrainConfig[Any], components: Compo
     return [
         *provenance.changes_of_user_code(),
         *provenance.changes_of_packages(package_of(components.environments[0])),
-        *provenance.changes_of_arithmetic(compiled=isinstance(components.learner, CompiledLearner)),
+        *provenance.changes_of_arithmetic(compiled=isinstance(components.learner, DiscreteLearner)),
         *(provenance.changes_of_gpu() if config.run.device != "cpu" else []),
     ]

@@ -6,8 +6,8 @@ import torch
 
 from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.heads_kernel import padded
-from bootdqn.agent.heads_learner import HeadsLearner
+from bootdqn.agent.shared_torso_kernel import padded
+from bootdqn.agent.shared_torso_learner import SharedTorsoLearner
 from bootdqn.agent.torso_passes import AutogradPass, ConvolutionPass, make_torso_pass
 from bootdqn.common.specs import BoxSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
@@ -59,7 +59,7 @@ def test_the_compiled_convolution_and_its_gradients_are_pytorchs(spec, size):
 @images
 @pytest.mark.parametrize("config", [{}, {"double_q": False, "loss": "huber", "target_rate": 0.5}], ids=["", "varied"])
 def test_updates_on_images_are_those_of_autograd(spec, config):
-    ours, theirs = make(HeadsLearner, spec, **config), make(AutogradLearner, spec, **config)
+    ours, theirs = make(SharedTorsoLearner, spec, **config), make(AutogradLearner, spec, **config)
     rng = np.random.default_rng(3)
     for size in (12, 20):
         batch = random_batch(rng, EnvSpec(spec, 5), 3, size)
@@ -80,7 +80,7 @@ def test_updates_on_images_are_those_of_autograd(spec, config):
 def test_the_number_of_threads_changes_nothing_bit_for_bit(spec):
     states = []
     for threads in (1, 2, 3):
-        learner, rng = make(HeadsLearner, spec, num_heads=5, hidden=40), np.random.default_rng(4)
+        learner, rng = make(SharedTorsoLearner, spec, num_heads=5, hidden=40), np.random.default_rng(4)
         with torch_threads(threads):
             for _ in range(3):
                 batch = random_batch(rng, EnvSpec(spec, 5), 5, 12)
@@ -94,11 +94,11 @@ def test_the_number_of_threads_changes_nothing_bit_for_bit(spec):
 
 def test_a_learner_continues_from_a_saved_state_bit_for_bit():
     spec = SMALL["booleans with channels last"]
-    learner, rng = make(HeadsLearner, spec), np.random.default_rng(5)
+    learner, rng = make(SharedTorsoLearner, spec), np.random.default_rng(5)
     batches = [random_batch(rng, EnvSpec(spec, 5), 3, 12) for _ in range(4)]
     for batch in batches[:2]:
         learner.update(batch)
-    other = make(HeadsLearner, spec)
+    other = make(SharedTorsoLearner, spec)
     other.set_state(copy_of_state(learner))
     for batch in batches[2:]:
         for one in (learner, other):

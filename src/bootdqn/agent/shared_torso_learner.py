@@ -1,6 +1,6 @@
-"""The learner of heads with one hidden layer, on the processor: a compiled kernel learns the heads, PyTorch the torso.
+"""The learner of heads with one hidden layer on a shared torso: a compiled kernel learns the heads, PyTorch the torso.
 
-`--engine auto` selects it where it applies, which is on all images.
+`--engine auto` and `--engine compiled` select it where it applies, which is on all images.
 """
 
 import copy
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bootdqn.agent import heads_kernel as kernel
+from bootdqn.agent import shared_torso_kernel as kernel
 from bootdqn.agent.autograd_learner import activation_bytes
 from bootdqn.agent.ensemble import Ensemble
 from bootdqn.agent.kernel_memory import BETA1, BETA2, aligned_zeros, nbytes
@@ -27,7 +27,7 @@ from bootdqn.common.specs import Array, Batch, ObservationSpec
 from bootdqn.config.agent import LearnerConfig
 
 
-class HeadsLearner:
+class SharedTorsoLearner:
     """A learner that changes the parameters of a PyTorch ensemble in place.
 
     The ensemble's parameters become views of the kernel's arrays; those of the torso lie in one array.
@@ -176,9 +176,8 @@ class HeadsLearner:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(
-            torch.get_num_threads(), "bootdqn-heads"
-        )  # as the caller, they flush denormal numbers
+        # its threads flush denormal numbers, as the caller does
+        return ThreadPoolExecutor(torch.get_num_threads(), "bootdqn-heads")
 
     def _set_memory(self, batch_size: int) -> None:
         """Allocate the memory of an update."""

@@ -1,12 +1,12 @@
-"""The learner that runs the compiled kernel: independent networks of two hidden layers on discrete observations.
+"""The learner of independent networks with two hidden layers on discrete observations, by a compiled kernel.
 
-`--engine compiled` selects it.
+`--engine auto` and `--engine compiled` select it where it applies.
 """
 
 import numpy as np
 import torch
 
-from bootdqn.agent import compiled_kernel as kernel
+from bootdqn.agent import discrete_kernel as kernel
 from bootdqn.agent.ensemble import Ensemble
 from bootdqn.agent.kernel_memory import Shape, Weights, addresses, make_networks, make_scratch, nbytes, padded
 from bootdqn.agent.layers import FanOutTable
@@ -15,8 +15,8 @@ from bootdqn.common.specs import Array, Batch, ObservationSpec
 from bootdqn.config.agent import LearnerConfig
 
 
-class CompiledLearner:
-    """A learner that changes the parameters of a PyTorch ensemble in place, by `compiled_kernel.update`.
+class DiscreteLearner:
+    """A learner that changes the parameters of a PyTorch ensemble in place, by `discrete_kernel.update`.
 
     The ensemble's parameters become views of the kernel's arrays.
     """
@@ -134,7 +134,7 @@ class CompiledLearner:
         """Compute the prior's Q-values of every observation: they never change."""
         prior = self._online.prior
         if prior is not None:
-            values = CompiledLearner(self._config, prior.ensemble).q_values(np.arange(self._shape.values))
+            values = DiscreteLearner(self._config, prior.ensemble).q_values(np.arange(self._shape.values))
             self._networks.prior_q[:] = np.float32(prior.scale) * values.swapaxes(0, 1)
 
 
