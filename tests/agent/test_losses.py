@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
+from bootdqn.agent.losses import action_values, head_losses, mean_masked_error, q_targets
 
 
 def tensor(values):
@@ -42,7 +42,7 @@ def test_a_tie_goes_to_the_lowest_action():
 
 def test_the_value_of_an_action_is_taken_from_every_head():
     q = torch.arange(2 * 3 * 4).reshape(2, 3, 4)
-    assert taken_values(q, torch.tensor([3, 0])).tolist() == [[3, 7, 11], [12, 16, 20]]
+    assert action_values(q, torch.tensor([3, 0])).tolist() == [[3, 7, 11], [12, 16, 20]]
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 5), st.integers(1, 5))
@@ -52,7 +52,7 @@ def test_targets_and_taken_values_are_those_of_a_loop(seed, B, K, A):
     reward, discount = rng.integers(-2, 3, B).astype(np.float32), rng.choice([0, 0.5], B).astype(np.float32)
     action = rng.integers(0, A, B)
     targets = q_targets(*map(torch.from_numpy, (reward, discount, online, target)))
-    taken = taken_values(torch.from_numpy(online), torch.from_numpy(action))
+    taken = action_values(torch.from_numpy(online), torch.from_numpy(action))
     assert targets.shape == taken.shape == (B, K)
     for b in range(B):
         for k in range(K):
@@ -114,7 +114,7 @@ def test_losses_errors_and_gradients_are_those_of_a_loop(seed, B, K, kind):
     np.testing.assert_allclose(losses.detach(), expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(td_error.grad, gradient, rtol=1e-12, atol=1e-14)
     mean = [np.abs(error[b, mask[b]]).mean() if mask[b].any() else 0 for b in range(B)]
-    owned_error = mean_owned_error(td_error.detach(), torch.from_numpy(mask))
+    owned_error = mean_masked_error(td_error.detach(), torch.from_numpy(mask))
     np.testing.assert_allclose(owned_error, mean, rtol=1e-12, atol=1e-14)
 
 
@@ -136,10 +136,10 @@ def test_an_error_that_overflows_spoils_only_the_head_that_owns_it(kind, huge):
 
 def test_priorities_ignore_heads_that_do_not_own_the_transition():
     td_error, mask = tensor([[1, float("inf")], [float("nan"), 2]]), torch.tensor([[True, False], [False, True]])
-    assert mean_owned_error(td_error, mask).tolist() == [1, 2]
+    assert mean_masked_error(td_error, mask).tolist() == [1, 2]
 
 
 def test_priorities_count_owners_alone_and_are_zero_without_one():
     td_error = tensor([[1, -3], [5, 7], [2, -4]])
     mask = torch.tensor([[True, True], [False, False], [False, True]])
-    assert mean_owned_error(td_error, mask).tolist() == [2, 0, 4]
+    assert mean_masked_error(td_error, mask).tolist() == [2, 0, 4]

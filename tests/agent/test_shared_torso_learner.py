@@ -6,9 +6,10 @@ import torch
 
 from bootdqn.agent.autograd_learner import AutogradLearner
 from bootdqn.agent.ensemble import make_ensemble
-from bootdqn.agent.shared_torso_kernel import padded
+from bootdqn.agent.kernel_memory import padded
 from bootdqn.agent.shared_torso_learner import SharedTorsoLearner
 from bootdqn.agent.torso_passes import AutogradPass, ConvolutionPass, make_torso_pass
+from bootdqn.agent.vectors import WIDE
 from bootdqn.common.specs import BoxSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
 from reference.batches import random_batch
@@ -43,13 +44,14 @@ def test_the_compiled_convolution_and_its_gradients_are_pytorchs(spec, size):
     rng = np.random.default_rng(2)
     observation = rng.integers(0, 2, (size, *spec.shape)).astype(spec.dtype)
     num_features = torso(torch.from_numpy(observation[:1])).shape[1]
-    first, found, slopes = padded(size), [], rng.normal(size=(padded(num_features), padded(size))).astype(np.float32)
-    slopes[:, size:] = 0
+    rows, first, found = padded(num_features, WIDE), padded(size, WIDE), []
+    gradients = rng.normal(size=(rows, first)).astype(np.float32)
+    gradients[:, size:] = 0
     for one in (make_torso_pass(torso), AutogradPass(torso)):
-        out = np.zeros((padded(num_features), 2 * first), np.float32)
+        out = np.zeros((rows, 2 * first), np.float32)
         one.forward(observation, out, learn=True)
         one.forward(np.roll(observation, 1, axis=0), out, first)
-        found.append((out[:num_features, :size], out[:num_features, first : first + size], *one.backward(slopes)))
+        found.append((out[:num_features, :size], out[:num_features, first : first + size], *one.backward(gradients)))
     assert isinstance(make_torso_pass(torso), ConvolutionPass)
     assert len(found[0]) == 4
     for ours, theirs in zip(*found, strict=True):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from bootdqn.agent.backends import no_gradients
 from bootdqn.agent.ensemble import HEADS, Ensemble
 from bootdqn.agent.learner import UpdateResult, check_finite
-from bootdqn.agent.losses import head_losses, mean_owned_error, q_targets, taken_values
+from bootdqn.agent.losses import action_values, head_losses, mean_masked_error, q_targets
 from bootdqn.agent.optimizer import Adam
 from bootdqn.agent.transfers import Staging, to_host
 from bootdqn.common.errors import TrainingError
@@ -67,7 +67,7 @@ class AutogradLearner:
         self._adam.step(gradients, skip=(checked - checked).ne(0).any().float())  # finite ones less themselves are 0
         if self._working is not self.online:
             torch._foreach_copy_(_values(self._learned), _values(self.online.learned()))
-        return torch.cat([checked, mean_owned_error(td_error.detach(), batch.mask)]), gradients
+        return torch.cat([checked, mean_masked_error(td_error.detach(), batch.mask)]), gradients
 
     def td_errors(self, batch: Batch) -> Tensor:
         """Return the TD error, value less target, of every head (B, K) in float32; gradients flow through the value."""
@@ -79,7 +79,7 @@ class AutogradLearner:
             double_q, legal = self._config.double_q, batch.next_legal if batch.next_legal.numel() else None
             next_choosing = self._working(batch.next_observation).float() if double_q else next_target
             targets = q_targets(batch.reward, batch.discount, next_choosing, next_target, legal)
-        return taken_values(self._working(batch.observation).float(), batch.action) - targets
+        return action_values(self._working(batch.observation).float(), batch.action) - targets
 
     def update_target(self) -> None:
         """Move the target networks towards the online ones, by `target_rate` of the configuration."""

@@ -8,7 +8,7 @@ up to rounding. It is many times faster because it does less:
 - products skip the units that a ReLU has set to zero, more than half of them;
 - target Q-values are kept until the next target copy, so each observation's is computed once between two copies;
 - the first layer is a table whose gradient is non-zero only in the rows of the batch. Adam moves the other rows as
-  well, since their moments decay. They take these steps, and the target copy, when they are next read (`_settle`);
+  well, since their moments decay. They take these steps, and the target copy, when they are next read (`_update_row`);
 - everything for one head is computed while its weights are in the cache.
 
 Every sum has a fixed order, so the same numbers come out on every processor. Arrays are passed as addresses: Numba
@@ -65,7 +65,7 @@ def q_values(at: Array, memory: Array, observation: Array, q: Array) -> None:
     count, num_actions = observation.shape[0], networks.shape.actions
     for k in range(networks.shape.heads):
         for u in range(count):
-            _settle(networks, k, rows[u])
+            _update_row(networks, k, rows[u])
         _forward(networks.shape, networks.online, networks.prior_q, k, rows, count, scratch)
         for u in range(count):
             for a in range(num_actions):
@@ -73,12 +73,12 @@ def q_values(at: Array, memory: Array, observation: Array, q: Array) -> None:
 
 
 @_compiled
-def settle(at: Array) -> None:
+def apply_pending_steps(at: Array) -> None:
     """Bring every row of the table up to date, online and target; nothing that follows is changed by this."""
     networks = _networks(at)
     for k in range(networks.shape.heads):
         for row in range(networks.shape.values):
-            _settle(networks, k, row)
+            _update_row(networks, k, row)
         networks.copy_steps[k] = -1
 
 
@@ -111,7 +111,7 @@ def update(
         _complete_target_q(networks, k, data, scratch, owned)
         learned, count = _distinct_rows(data, double_q, scratch, owned)
         for u in range(count):
-            _settle(networks, k, scratch.rows[u])
+            _update_row(networks, k, scratch.rows[u])
             if k + 1 < heads:
                 _prefetch_row(networks, k + 1, scratch.rows[u])
         _forward(networks.shape, networks.online, networks.prior_q, k, scratch.rows, count, scratch)
@@ -197,7 +197,7 @@ def _batch(batch: Batch) -> Batch:
 
 
 @_inlined
-def _settle(networks: Networks, k: int, row: int) -> None:
+def _update_row(networks: Networks, k: int, row: int) -> None:
     """Bring one row of head k's table up to date: take the steps of Adam it is behind, and the target copy among them.
 
     Its gradient has been 0 in all of these steps.
@@ -208,16 +208,16 @@ def _settle(networks: Networks, k: int, row: int) -> None:
         return
     width, start = networks.shape.padded1, at * networks.shape.padded1
     if before <= copied:
-        _coast(networks, start, before, copied)
+        _adam_without_gradient(networks, start, before, copied)
         for j in range(start, start + width, LANES):
             store(networks.target.table, j, load(networks.online.table, j))
         before = copied
-    _coast(networks, start, before, now)
+    _adam_without_gradient(networks, start, before, now)
     networks.row_steps[at] = now
 
 
 @_inlined
-def _coast(networks: Networks, start: int, before: int, after: int) -> None:
+def _adam_without_gradient(networks: Networks, start: int, before: int, after: int) -> None:
     """Take the steps `before` + 1 to `after` of Adam without gradient, in the row of the table at `start`.
 
     Each step is smaller than 0.92 times the last one: the first moment decays much faster than the root of the second.
@@ -368,7 +368,7 @@ def _complete_target_q(networks: Networks, k: int, batch: Batch, scratch: Scratc
                 rows[count] = row
                 count += 1
     for u in range(count):
-        _settle(networks, k, rows[u])
+        _update_row(networks, k, rows[u])
     if count:
         _forward(shape, networks.target, networks.prior_q, k, rows, count, scratch)
     for u in range(count):
@@ -420,7 +420,7 @@ def _loss_gradient(
     """Return head k's loss; write the gradient of the ensemble's loss by its Q-values, and add up its TD errors."""
     num_actions, q, q_gradient = networks.shape.actions, scratch.q, scratch.q_gradient
     share = _FLOAT(1.0 / max(owned, 1))
-    slope_scale = share / _FLOAT(networks.shape.heads)
+    gradient_scale = share / _FLOAT(networks.shape.heads)
     for n in range(learned * num_actions):
         q_gradient[n] = _ZERO
     loss = _ZERO
@@ -441,14 +441,14 @@ def _loss_gradient(
         td_error[b] += abs(error)
         if not huber:
             loss += weight * error * error
-            slope = _FLOAT(2) * error
+            gradient = _FLOAT(2) * error
         elif abs(error) < 1:
             loss += weight * _FLOAT(0.5) * error * error
-            slope = error
+            gradient = error
         else:
             loss += weight * (abs(error) - _FLOAT(0.5))
-            slope = np.sign(error)
-        q_gradient[here] += slope_scale * weight * slope
+            gradient = np.sign(error)
+        q_gradient[here] += gradient_scale * weight * gradient
     return loss * share
 
 
@@ -548,21 +548,21 @@ def _backward_output(networks: Networks, k: int, scratch: Scratch, learned: int)
         for a in range(num_actions):
             gradients.output_bias[a] += scratch.q_gradient[u * num_actions + a]
         for j in range(0, width, LANES):
-            activation, slope = load(scratch.layer2, u * width + j), filled(_ZERO)
+            activation, gradient = load(scratch.layer2, u * width + j), filled(_ZERO)
             for a in range(num_actions):
                 factor, here = filled(scratch.q_gradient[u * num_actions + a]), a * width + j
-                slope = fma(factor, load(networks.online.output, k * num_actions * width + here), slope)
+                gradient = fma(factor, load(networks.online.output, k * num_actions * width + here), gradient)
                 store(gradients.output, here, fma(factor, activation, load(gradients.output, here)))
-            store(scratch.gradient2, u * width + j, where_nonzero(activation, slope))
+            store(scratch.gradient2, u * width + j, where_nonzero(activation, gradient))
 
 
 @_inlined
 def _backward_hidden(networks: Networks, k: int, scratch: Scratch, learned: int) -> None:
     """Write the gradient by the first layer, and add up the one by the hidden weights, both of active units only."""
     width1, width2 = networks.shape.padded1, networks.shape.padded2
-    hidden, slopes, sums = networks.online.hidden, scratch.gradient1, scratch.gradients.hidden
+    hidden, gradient1, sums = networks.online.hidden, scratch.gradient1, scratch.gradients.hidden
     blocks = width1 // BLOCK
-    _clear(slopes, learned * width1)
+    _clear(gradient1, learned * width1)
     for u in range(learned):
         for j in range(0, width2, BLOCK):
             x, at = scratch.gradient2, u * width2 + j
@@ -574,15 +574,15 @@ def _backward_hidden(networks: Networks, k: int, scratch: Scratch, learned: int)
                     i = first + lowest_bit(left)
                     left &= left - _ONE
                     row, to, here = (k * networks.shape.units1 + i) * width2 + j, i * width2 + j, u * width1 + i
-                    slope = x0 * load(hidden, row)
-                    slope = fma(x1, load(hidden, row + 8), slope)
-                    slope = fma(x2, load(hidden, row + 16), slope)
-                    slope = fma(x3, load(hidden, row + 24), slope)
-                    slope = fma(x4, load(hidden, row + 32), slope)
-                    slope = fma(x5, load(hidden, row + 40), slope)
-                    slope = fma(x6, load(hidden, row + 48), slope)
-                    slope = fma(x7, load(hidden, row + 56), slope)
-                    slopes[here] += total(slope)
+                    gradient = x0 * load(hidden, row)
+                    gradient = fma(x1, load(hidden, row + 8), gradient)
+                    gradient = fma(x2, load(hidden, row + 16), gradient)
+                    gradient = fma(x3, load(hidden, row + 24), gradient)
+                    gradient = fma(x4, load(hidden, row + 32), gradient)
+                    gradient = fma(x5, load(hidden, row + 40), gradient)
+                    gradient = fma(x6, load(hidden, row + 48), gradient)
+                    gradient = fma(x7, load(hidden, row + 56), gradient)
+                    gradient1[here] += total(gradient)
                     factor = filled(scratch.layer1[here])
                     store(sums, to, fma(factor, x0, load(sums, to)))
                     store(sums, to + 8, fma(factor, x1, load(sums, to + 8)))
@@ -637,9 +637,9 @@ def _adam(
     size, scale, epsilon = filled(step_size), filled(root_scale), filled(_EPSILON)
     keep1, take1, keep2, take2 = filled(_KEEP1), filled(_TAKE1), filled(_KEEP2), filled(_TAKE2)
     for j in range(0, width, LANES):
-        at, slope = start + j, load(gradient, gradient_start + j)
-        first = fma(load(first_moment, at), keep1, slope * take1)
-        second = fma(load(second_moment, at), keep2, slope * take2 * slope)
+        at, values = start + j, load(gradient, gradient_start + j)
+        first = fma(load(first_moment, at), keep1, values * take1)
+        second = fma(load(second_moment, at), keep2, values * take2 * values)
         store(first_moment, at, first)
         store(second_moment, at, second)
         store(parameter, at, load(parameter, at) - first * size / fma(root(second), scale, epsilon))

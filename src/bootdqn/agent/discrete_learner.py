@@ -8,7 +8,7 @@ import torch
 
 from bootdqn.agent import discrete_kernel as kernel
 from bootdqn.agent.ensemble import Ensemble
-from bootdqn.agent.kernel_memory import Shape, Weights, addresses, make_networks, make_scratch, nbytes, padded
+from bootdqn.agent.kernel_memory import BLOCK, Shape, Weights, addresses, make_networks, make_scratch, nbytes, padded
 from bootdqn.agent.layers import FanOutTable
 from bootdqn.agent.learner import UpdateResult, check_finite
 from bootdqn.common.specs import Array, Batch, ObservationSpec
@@ -45,7 +45,7 @@ class DiscreteLearner:
     @property
     def online(self) -> Ensemble:
         """The networks that learn, with every row of their tables up to date."""
-        kernel.settle(self._at)
+        kernel.apply_pending_steps(self._at)
         return self._online
 
     def q_values(self, observation: Array) -> Array:
@@ -77,7 +77,7 @@ class DiscreteLearner:
             for target, online in zip(networks.target[1:], networks.online[1:], strict=True):
                 target[:] = online
         else:
-            kernel.settle(self._at)
+            kernel.apply_pending_steps(self._at)
             for target, online in zip(networks.target, networks.online, strict=True):
                 target[:] = target + rate * (online - target)
         networks.copies[0] += 1
@@ -89,7 +89,7 @@ class DiscreteLearner:
 
     def get_state(self) -> dict[str, Array]:
         """Return all parameters, and Adam's two moments and step count."""
-        kernel.settle(self._at)
+        kernel.apply_pending_steps(self._at)
         state = self._named_arrays() | self._prior_arrays()
         state["adam_steps"] = np.asarray(self._steps, np.int64)
         return state
@@ -145,7 +145,7 @@ def _layers(ensemble: Ensemble) -> list[torch.nn.Parameter]:
 def _shape_of(ensemble: Ensemble) -> Shape:
     table, _, hidden, _, output, _ = (parameter.shape for parameter in _layers(ensemble))
     widths = (*hidden[1:], output[-1])
-    return Shape(*table[:2], *widths, *map(padded, widths))
+    return Shape(*table[:2], *widths, *(padded(width, BLOCK) for width in widths))
 
 
 def _views(weights: Weights, ensemble: Ensemble) -> list[Array]:

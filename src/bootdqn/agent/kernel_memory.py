@@ -175,9 +175,9 @@ def nbytes(arrays: Any) -> int:
     return 0 if isinstance(arrays, int) else sum(map(nbytes, arrays))
 
 
-def padded(width: int) -> int:
-    """Return the length of a row of `width` numbers."""
-    return -(-width // BLOCK) * BLOCK
+def padded(size: int, multiple: int) -> int:
+    """Return the smallest multiple that is not smaller than `size`."""
+    return -(-size // multiple) * multiple
 
 
 def aligned_zeros(*shape: int) -> Array:

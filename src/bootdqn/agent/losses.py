@@ -31,7 +31,7 @@ def q_targets(
     return reward[:, None] + discount[:, None] * value
 
 
-def taken_values(q: Tensor, action: Tensor) -> Tensor:
+def action_values(q: Tensor, action: Tensor) -> Tensor:
     """Return the Q-values (B, K) of the actions (B,) that were taken, from `q` (B, K, A)."""
     return q.gather(-1, action[:, None, None].expand(*q.shape[:-1], 1))[..., 0]
 
@@ -58,7 +58,7 @@ def head_losses(td_error: Tensor, mask: Tensor, weight: Tensor, kind: str) -> Te
     return (loss * weight[:, None]).sum(dim=0) / mask.to(loss.dtype).sum(dim=0).clamp(min=1)
 
 
-def mean_owned_error(td_error: Tensor, mask: Tensor) -> Tensor:
+def mean_masked_error(td_error: Tensor, mask: Tensor) -> Tensor:
     """Return the mean absolute TD error (B,) over the heads that own each transition; 0 where none does."""
     return _owned(td_error, mask).abs().sum(dim=1) / mask.to(td_error.dtype).sum(dim=1).clamp(min=1)
 

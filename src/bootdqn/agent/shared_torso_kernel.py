@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from bootdqn.agent.kernel_memory import BETA1, BETA2, aligned_zeros
+from bootdqn.agent.kernel_memory import BETA1, BETA2, aligned_zeros, padded
 from bootdqn.agent.vectors import (
     WIDE,
     data_of,
@@ -78,7 +78,7 @@ class Transitions(NamedTuple):
     next_legal: Array
 
 
-class Slopes(NamedTuple):
+class HeadGradients(NamedTuple):
     """The results of `evaluate`: losses, and gradients of the ensemble's loss but for the hidden weights."""
 
     loss: Array
@@ -96,32 +96,27 @@ class Slopes(NamedTuple):
 
 def make_heads(num_heads: int, features: int, hidden: int, num_actions: int) -> Heads:
     """Return parameters that are all zero."""
-    units = padded(hidden)
+    units = padded(hidden, WIDE)
     return Heads(
-        hidden=aligned_zeros(num_heads, units, padded(features)),
+        hidden=aligned_zeros(num_heads, units, padded(features, WIDE)),
         hidden_bias=aligned_zeros(num_heads, units),
         output=aligned_zeros(num_heads, padded(num_actions, ROWS), units),
-        output_bias=aligned_zeros(num_heads, padded(num_actions)),
+        output_bias=aligned_zeros(num_heads, padded(num_actions, WIDE)),
     )
 
 
-def make_slopes(heads: Heads, batch_size: int) -> Slopes:
+def make_gradients(heads: Heads, batch_size: int) -> HeadGradients:
     """Return memory for the results of `evaluate`."""
     num_heads, units, _ = heads.hidden.shape
-    return Slopes(
+    return HeadGradients(
         loss=np.zeros(num_heads, _FLOAT),
         finite=np.zeros(num_heads, _FLOAT),
         error=np.zeros((num_heads, batch_size), _FLOAT),
-        units=aligned_zeros(num_heads, units, padded(batch_size)),
+        units=aligned_zeros(num_heads, units, padded(batch_size, WIDE)),
         hidden_bias=aligned_zeros(*heads.hidden_bias.shape),
         output=aligned_zeros(*heads.output.shape),
         output_bias=aligned_zeros(*heads.output_bias.shape),
     )
-
-
-def padded(size: int, multiple: int = WIDE) -> int:
-    """Return the smallest multiple that is not smaller."""
-    return -(-size // multiple) * multiple
 
 
 @_compiled
@@ -150,9 +145,16 @@ def q_values(first: int, last: int, heads: Heads, features: Array, q: Array) -> 
 
 @_compiled
 def evaluate(
-    first: int, last: int, online: Heads, target: Heads, data: Transitions, double_q: bool, huber: bool, slopes: Slopes
+    first: int,
+    last: int,
+    online: Heads,
+    target: Heads,
+    data: Transitions,
+    double_q: bool,
+    huber: bool,
+    gradients: HeadGradients,
 ) -> None:
-    """Write the losses and gradients of the heads `first` to `last` - 1 into `slopes`.
+    """Write the losses and gradients of the heads `first` to `last` - 1 into `gradients`.
 
     Args:
         first: First head.
@@ -162,13 +164,13 @@ def evaluate(
         data: The transitions.
         double_q: The online networks choose the next action instead of the target networks.
         huber: Huber loss with delta 1 instead of the squared one.
-        slopes: Written.
+        gradients: Written.
     """
     units, actions = online.hidden.shape[1], online.output.shape[1]
     columns, next_columns = data.features.shape[1], data.next_features.shape[1]
     layer, q = np.empty((units, columns), _FLOAT), np.empty((actions, columns), _FLOAT)
     next_layer, next_q = np.empty((units, next_columns), _FLOAT), np.empty((actions, next_columns), _FLOAT)
-    q_slope = np.empty((actions, next_columns), _FLOAT)
+    q_gradient = np.empty((actions, next_columns), _FLOAT)
     for k in range(first, last):
         _forward(online, k, data.features, layer, q)
         _forward(target, k, data.next_features, next_layer, next_q)
@@ -178,20 +180,20 @@ def evaluate(
                 next_q[a, b] += data.prior[1, k, a, b]
                 if double_q:
                     q[a, next_columns + b] += data.prior[1, k, a, b]
-        q_slope[:] = 0
-        slopes.loss[k] = _loss_gradient(k, data, q, next_q, double_q, huber, slopes, q_slope)
-        _backward(k, online, layer, q_slope, slopes)
+        q_gradient[:] = 0
+        gradients.loss[k] = _loss_gradient(k, data, q, next_q, double_q, huber, gradients, q_gradient)
+        _backward(k, online, layer, q_gradient, gradients)
 
 
 @_compiled
-def feature_slopes(first: int, last: int, heads: Heads, slopes: Slopes, out: Array) -> None:
+def feature_gradients(first: int, last: int, heads: Heads, gradients: HeadGradients, out: Array) -> None:
     """Write the gradient (F, B') by the features, of those in the blocks `first` to `last` - 1."""
     num_heads, units, width = heads.hidden.shape
     weights, columns = data_of(heads.hidden), out.shape[1]
     block = np.empty(WIDE * BLOCK, _FLOAT)  # in the innermost cache, where rows of weights would evict each other
     out[first * BLOCK : last * BLOCK] = 0
     for n in range(0, num_heads * units, WIDE):
-        by_unit = data_of(slopes.units[n // units, n % units])
+        by_unit = data_of(gradients.units[n // units, n % units])
         for start in range(first * BLOCK, min(last * BLOCK, width), BLOCK):
             features = min(BLOCK, width - start)
             for row in range(WIDE):
@@ -217,7 +219,7 @@ def step(
     moment1: Heads,
     moment2: Heads,
     features: Array,
-    slopes: Slopes,
+    gradients: HeadGradients,
     step_size: np.float32,
     root_scale: np.float32,
 ) -> None:
@@ -230,13 +232,13 @@ def step(
         moment1: Adam's first moments; changed.
         moment2: Adam's second moments; changed.
         features: (F / 16, B, 16): the features of the observations, sixteen at a time.
-        slopes: The results of `evaluate`.
+        gradients: The results of `evaluate`.
         step_size: Learning rate over 1 - beta1^t.
         root_scale: 1 / sqrt(1 - beta2^t).
     """
     units, width = online.hidden.shape[1:]
-    size, columns = features.shape[1], slopes.units.shape[2]
-    x, by_unit = data_of(features), data_of(slopes.units)
+    size, columns = features.shape[1], gradients.units.shape[2]
+    x, by_unit = data_of(features), data_of(gradients.units)
     weights, means, squares = data_of(online.hidden), data_of(moment1.hidden), data_of(moment2.hidden)
     for n in range(first * units, last * units, ROWS):
         for i in range(0, width, WIDE):
@@ -256,20 +258,20 @@ def step(
             _move(weights, means, squares, row + 3 * width, sum3, step_size, root_scale)
     for k in range(first, last):
         bias, output = online.output_bias[k], online.output[k]
-        adam(bias, moment1.output_bias[k], moment2.output_bias[k], slopes.output_bias[k], step_size, root_scale)
-        adam(output, moment1.output[k], moment2.output[k], slopes.output[k], step_size, root_scale)
+        adam(bias, moment1.output_bias[k], moment2.output_bias[k], gradients.output_bias[k], step_size, root_scale)
+        adam(output, moment1.output[k], moment2.output[k], gradients.output[k], step_size, root_scale)
         bias = online.hidden_bias[k]
-        adam(bias, moment1.hidden_bias[k], moment2.hidden_bias[k], slopes.hidden_bias[k], step_size, root_scale)
+        adam(bias, moment1.hidden_bias[k], moment2.hidden_bias[k], gradients.hidden_bias[k], step_size, root_scale)
 
 
 @_compiled
 def adam(
-    parameters: Array, moment1: Array, moment2: Array, slope: Array, step_size: np.float32, root_scale: np.float32
+    parameters: Array, moment1: Array, moment2: Array, gradient: Array, step_size: np.float32, root_scale: np.float32
 ) -> None:
     """Take a step of Adam with parameters of any shape, whose number is padded."""
-    values, means, squares, slopes = data_of(parameters), data_of(moment1), data_of(moment2), data_of(slope)
+    values, means, squares, gradients = data_of(parameters), data_of(moment1), data_of(moment2), data_of(gradient)
     for at in range(0, parameters.size, WIDE):
-        _move(values, means, squares, at, load_wide(slopes, at), step_size, root_scale)
+        _move(values, means, squares, at, load_wide(gradients, at), step_size, root_scale)
 
 
 @_inlined
@@ -278,13 +280,13 @@ def _move(
     moment1: Pointer,
     moment2: Pointer,
     at: int,
-    slope: Any,
+    gradient: Any,
     step_size: np.float32,
     root_scale: np.float32,
 ) -> None:
     """Take a step of Adam with sixteen numbers from `at` on."""
-    mean = fma(load_wide(moment1, at), filled_wide(_KEEP1), slope * filled_wide(_TAKE1))
-    square = fma(load_wide(moment2, at), filled_wide(_KEEP2), slope * filled_wide(_TAKE2) * slope)
+    mean = fma(load_wide(moment1, at), filled_wide(_KEEP1), gradient * filled_wide(_TAKE1))
+    square = fma(load_wide(moment2, at), filled_wide(_KEEP2), gradient * filled_wide(_TAKE2) * gradient)
     store(moment1, at, mean)
     store(moment2, at, square)
     divisor = fma(root(square), filled_wide(root_scale), filled_wide(_EPSILON))
@@ -347,17 +349,24 @@ def _dot(x: Pointer, y: Pointer, width: int) -> Any:
 
 @_inlined
 def _loss_gradient(
-    k: int, data: Transitions, q: Array, next_q: Array, double_q: bool, huber: bool, slopes: Slopes, q_slope: Array
+    k: int,
+    data: Transitions,
+    q: Array,
+    next_q: Array,
+    double_q: bool,
+    huber: bool,
+    gradients: HeadGradients,
+    q_gradient: Array,
 ) -> np.float32:
     """Return head k's loss; write its TD errors, and the gradient of the ensemble's loss by its Q-values."""
     (size, num_heads), num_actions, owned = data.mask.shape, data.prior.shape[2], 0
     for b in range(size):
         owned += data.mask[b, k]
     share = _FLOAT(1.0 / max(owned, 1))
-    slope_scale = share / _FLOAT(num_heads)
+    gradient_scale = share / _FLOAT(num_heads)
     loss = _ZERO
     for b in range(size):
-        slopes.error[k, b] = _ZERO
+        gradients.error[k, b] = _ZERO
         if not data.mask[b, k]:
             continue
         target, weight, action = data.reward[b], data.weight[b], data.action[b]
@@ -368,17 +377,17 @@ def _loss_gradient(
                 chosen = _best(next_q, b, num_actions, data.next_legal, b)
             target += data.discount[b] * next_q[chosen, b]
         error = q[action, b] - target
-        slopes.error[k, b] = abs(error)
+        gradients.error[k, b] = abs(error)
         if not huber:
             loss += weight * error * error
-            slope = _FLOAT(2) * error
+            gradient = _FLOAT(2) * error
         elif abs(error) < 1:
             loss += weight * _FLOAT(0.5) * error * error
-            slope = error
+            gradient = error
         else:
             loss += weight * (abs(error) - _FLOAT(0.5))
-            slope = np.sign(error)
-        q_slope[action, b] = slope_scale * weight * slope
+            gradient = np.sign(error)
+        q_gradient[action, b] = gradient_scale * weight * gradient
     return loss * share
 
 
@@ -393,30 +402,30 @@ def _best(q: Array, column: int, num_actions: int, legal: Array, b: int) -> int:
 
 
 @_inlined
-def _backward(k: int, heads: Heads, layer: Array, q_slope: Array, slopes: Slopes) -> None:
+def _backward(k: int, heads: Heads, layer: Array, q_gradient: Array, gradients: HeadGradients) -> None:
     """Write the gradients of head k but for the hidden weights, and whether they are finite."""
     units, columns = layer.shape
-    actions, width = q_slope.shape
-    activations, by_q, by_unit = data_of(layer), data_of(q_slope), data_of(slopes.units[k])
+    actions, width = q_gradient.shape
+    activations, by_q, by_unit = data_of(layer), data_of(q_gradient), data_of(gradients.units[k])
     zero = filled_wide(_ZERO)
     zeros = zero  # 0 times a number that is not finite is NaN
     for n in range(units):
         sums = zero
         for column in range(0, width, WIDE):
-            slope = zero
+            gradient = zero
             for a in range(actions):
-                slope = fma(filled_wide(heads.output[k, a, n]), load_wide(by_q, a * width + column), slope)
-            slope = where_nonzero(load_wide(activations, n * columns + column), slope)
-            store(by_unit, n * width + column, slope)
-            sums, zeros = sums + slope, fma(slope, zero, zeros)
-        slopes.hidden_bias[k, n] = total(sums)
+                gradient = fma(filled_wide(heads.output[k, a, n]), load_wide(by_q, a * width + column), gradient)
+            gradient = where_nonzero(load_wide(activations, n * columns + column), gradient)
+            store(by_unit, n * width + column, gradient)
+            sums, zeros = sums + gradient, fma(gradient, zero, zeros)
+        gradients.hidden_bias[k, n] = total(sums)
     finite = total(zeros)
     for a in range(actions):
         sums = zero
         for column in range(0, width, WIDE):
             sums = sums + load_wide(by_q, a * width + column)
-        slopes.output_bias[k, a] = total(sums)
+        gradients.output_bias[k, a] = total(sums)
         for n in range(units):
-            slopes.output[k, a, n] = _dot(data_of(q_slope[a]), data_of(layer[n]), width)
-            finite += slopes.output[k, a, n] * _ZERO
-    slopes.finite[k] = finite
+            gradients.output[k, a, n] = _dot(data_of(q_gradient[a]), data_of(layer[n]), width)
+            finite += gradients.output[k, a, n] * _ZERO
+    gradients.finite[k] = finite

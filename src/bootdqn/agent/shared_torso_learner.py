@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from bootdqn.agent import shared_torso_kernel as kernel
 from bootdqn.agent.autograd_learner import activation_bytes
 from bootdqn.agent.ensemble import Ensemble
-from bootdqn.agent.kernel_memory import BETA1, BETA2, aligned_zeros, nbytes
+from bootdqn.agent.kernel_memory import BETA1, BETA2, aligned_zeros, nbytes, padded
 from bootdqn.agent.layers import FanOutLinear
 from bootdqn.agent.learner import UpdateResult, check_finite
 from bootdqn.agent.torso_passes import make_torso_pass
@@ -38,8 +38,8 @@ class SharedTorsoLearner:
         self.online = ensemble
         target = copy.deepcopy(ensemble).requires_grad_(False)
         self._torso_pass, self._target_torso_pass = make_torso_pass(ensemble.torso), make_torso_pass(target.torso)
-        torso_size = kernel.padded(sum(parameter.numel() for parameter in ensemble.torso.parameters()))
-        self._torso, self._torso_target, self._torso_moment1, self._torso_moment2, self._torso_slopes = (
+        torso_size = padded(sum(parameter.numel() for parameter in ensemble.torso.parameters()), WIDE)
+        self._torso, self._torso_target, self._torso_moment1, self._torso_moment2, self._torso_gradients = (
             aligned_zeros(torso_size) for _ in range(5)
         )
         first, _, _, bias = (parameter.shape for parameter in ensemble.heads.parameters())
@@ -63,11 +63,11 @@ class SharedTorsoLearner:
 
     def q_values(self, observation: Array) -> Array:
         """Return the online Q-values (E, K, A) of observations (E, ...)."""
-        features = np.zeros((self._heads.hidden.shape[2], kernel.padded(len(observation))), np.float32)
+        features = np.zeros((self._heads.hidden.shape[2], padded(len(observation), WIDE)), np.float32)
         self._torso_pass.forward(observation, features, learn=False)
         rows = np.ascontiguousarray(features[:, : len(observation)].T)
         q = np.empty((len(observation), *self._q_shape), np.float32)
-        self._in_parallel(kernel.q_values, len(self._slopes.loss), self._heads, rows, q)
+        self._in_parallel(kernel.q_values, len(self._gradients.loss), self._heads, rows, q)
         if self.online.prior is not None:
             with torch.inference_mode():
                 q += self.online.prior(_to_tensor(observation)).numpy()
@@ -75,24 +75,26 @@ class SharedTorsoLearner:
 
     def update(self, batch: Batch) -> UpdateResult:
         """Take one gradient step on the mean over heads of the masked losses."""
-        if len(batch.action) != self._slopes.error.shape[1]:
+        if len(batch.action) != self._gradients.error.shape[1]:
             self._set_memory(len(batch.action))
-        num_heads, slopes, rules = len(self._slopes.loss), self._slopes, self._config
+        num_heads, gradients, rules = len(self._gradients.loss), self._gradients, self._config
         double_q, huber = rules.double_q, rules.loss == "huber"
         transitions = self._transitions(batch)
-        self._in_parallel(kernel.evaluate, num_heads, self._heads, self._target, transitions, double_q, huber, slopes)
-        check_finite("loss", slopes.loss)
-        check_finite("gradient", slopes.finite)
+        self._in_parallel(
+            kernel.evaluate, num_heads, self._heads, self._target, transitions, double_q, huber, gradients
+        )
+        check_finite("loss", gradients.loss)
+        check_finite("gradient", gradients.finite)
         self._differentiate_torso()
         self._steps += 1
         step_size = np.float32(rules.learning_rate / (1 - BETA1**self._steps))
         root_scale = np.float32(1 / (1 - BETA2**self._steps) ** 0.5)
         kernel.fill_blocks(self._features, self._blocks)
         changed = self._heads, self._moment1, self._moment2
-        self._in_parallel(kernel.step, num_heads, *changed, self._blocks, slopes, step_size, root_scale)
-        kernel.adam(self._torso, self._torso_moment1, self._torso_moment2, self._torso_slopes, step_size, root_scale)
+        self._in_parallel(kernel.step, num_heads, *changed, self._blocks, gradients, step_size, root_scale)
+        kernel.adam(self._torso, self._torso_moment1, self._torso_moment2, self._torso_gradients, step_size, root_scale)
         owners = np.maximum(batch.mask.sum(axis=1), 1).astype(np.float32)
-        return UpdateResult(slopes.loss.copy(), slopes.error.sum(axis=0) / owners)
+        return UpdateResult(gradients.loss.copy(), gradients.error.sum(axis=0) / owners)
 
     def update_target(self) -> None:
         """Move the target networks towards the online ones."""
@@ -106,7 +108,7 @@ class SharedTorsoLearner:
         size = self._config.batch_size
         batch = torch.from_numpy(np.empty((size, *observation.shape), observation.dtype))
         prior = 0 if self.online.prior is None else sum(one.nbytes for one in self.online.prior.parameters())
-        heads = self._heads, self._target, self._moment1, self._moment2, kernel.make_slopes(self._heads, size)
+        heads = self._heads, self._target, self._moment1, self._moment2, kernel.make_gradients(self._heads, size)
         features = 5 * 4 * size * self._heads.hidden.shape[2]  # three passes, their blocks and their gradient
         passes = 2 * activation_bytes(self.online.torso, batch) + 2 * batch.nbytes
         total: int = nbytes(heads) + 5 * self._torso.nbytes + prior + features + passes
@@ -153,16 +155,16 @@ class SharedTorsoLearner:
         return prior
 
     def _differentiate_torso(self) -> None:
-        """Write the gradients of the torso's parameters, from those of the hidden units, into `_torso_slopes`."""
+        """Write the gradients of the torso's parameters, from those of the hidden units, into `_torso_gradients`."""
         if not len(self._torso):
             return
         by_feature = np.empty_like(self._next_features)
         blocks = -(-len(by_feature) // kernel.BLOCK)
-        self._in_parallel(kernel.feature_slopes, blocks, self._heads, self._slopes, by_feature)
-        slopes = self._torso_pass.backward(by_feature)
-        for array, slope in zip(_views(self._torso_slopes, self.online.torso), slopes, strict=True):
-            array[:] = slope
-        check_finite("gradient of the torso", self._torso_slopes.sum(keepdims=True), shared=True)
+        self._in_parallel(kernel.feature_gradients, blocks, self._heads, self._gradients, by_feature)
+        gradients = self._torso_pass.backward(by_feature)
+        for array, gradient in zip(_views(self._torso_gradients, self.online.torso), gradients, strict=True):
+            array[:] = gradient
+        check_finite("gradient of the torso", self._torso_gradients.sum(keepdims=True), shared=True)
 
     def _in_parallel(self, function: Callable[..., None], count: int, *arguments: Any) -> None:
         """Call a function of the kernel for 0 to `count` - 1, some in each of PyTorch's number of threads."""
@@ -181,12 +183,12 @@ class SharedTorsoLearner:
 
     def _set_memory(self, batch_size: int) -> None:
         """Allocate the memory of an update."""
-        width, columns = self._heads.hidden.shape[2], kernel.padded(batch_size)
+        width, columns = self._heads.hidden.shape[2], padded(batch_size, WIDE)
         next_columns = columns if self._config.double_q else 0
         self._features = aligned_zeros(width, columns + next_columns)
         self._next_features = aligned_zeros(width, columns)
         self._blocks = aligned_zeros(width // WIDE, batch_size, WIDE)
-        self._slopes = kernel.make_slopes(self._heads, batch_size)
+        self._gradients = kernel.make_gradients(self._heads, batch_size)
 
     def _named_arrays(self) -> dict[str, Array]:
         parts = {

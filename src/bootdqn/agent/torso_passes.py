@@ -31,7 +31,7 @@ class TorsoPass(Protocol):
         """
         ...
 
-    def backward(self, slopes: Array) -> list[Array]:
+    def backward(self, gradients: Array) -> list[Array]:
         """Return the gradients of the parameters from those of the features (F, B') of the last pass to learn from."""
         ...
 
@@ -62,13 +62,13 @@ class AutogradPass:
         if learn:
             self._features = features
 
-    def backward(self, slopes: Array) -> list[Array]:
+    def backward(self, gradients: Array) -> list[Array]:
         """Return the gradients of the parameters from those of the features (F, B') of the last pass to learn from."""
         features, parameters = self._features, list(self._torso.parameters())
         if not parameters:
             return []
-        by_feature = torch.from_numpy(slopes)[: features.shape[1], : len(features)].T
-        return [slope.numpy() for slope in torch.autograd.grad(features, parameters, by_feature)]
+        by_feature = torch.from_numpy(gradients)[: features.shape[1], : len(features)].T
+        return [gradient.numpy() for gradient in torch.autograd.grad(features, parameters, by_feature)]
 
 
 class ConvolutionPass:
@@ -85,16 +85,16 @@ class ConvolutionPass:
         """
         if not self._size:
             self._locate(observation.shape[1:])
-        pixels = np.zeros((self._size, padded(len(observation))), _FLOAT)
+        pixels = np.zeros((self._size, padded(len(observation), WIDE)), _FLOAT)
         _transpose(observation.reshape(len(observation), -1), _FLOAT(self._pixels.scale), pixels)
         _convolve(*self._arrays(), self._starts, self._offsets, pixels, out, first)
         if learn:
             self._input, self._output = pixels, out
 
-    def backward(self, slopes: Array) -> list[Array]:
+    def backward(self, gradients: Array) -> list[Array]:
         """Return the gradients of the parameters from those of the features (F, B') of the last pass to learn from."""
         by_weight, by_bias = map(np.empty_like, self._arrays())
-        _differentiate(self._starts, self._offsets, self._input, self._output, slopes, by_weight, by_bias)
+        _differentiate(self._starts, self._offsets, self._input, self._output, gradients, by_weight, by_bias)
         return [by_weight.reshape(self._layer.weight.shape), by_bias]
 
     def _arrays(self) -> tuple[Array, Array]:
@@ -156,9 +156,9 @@ def _convolve(
 
 @_compiled
 def _differentiate(
-    starts: Array, offsets: Array, pixels: Array, features: Array, slopes: Array, by_weight: Array, by_bias: Array
+    starts: Array, offsets: Array, pixels: Array, features: Array, gradients: Array, by_weight: Array, by_bias: Array
 ) -> None:
-    """Write the gradients of the weights and the bias of `_convolve` from those of its features, in `slopes`."""
+    """Write the gradients of the weights and the bias of `_convolve` from those of its features, in `gradients`."""
     windows, columns, zero = len(starts), pixels.shape[1], filled_wide(_ZERO)
     before = np.empty((ROWS, windows, columns), _FLOAT)
     x, by_sum, row = data_of(pixels), data_of(before), windows * columns
@@ -168,9 +168,9 @@ def _differentiate(
             for window in range(windows):
                 for column in range(0, columns, WIDE):
                     unit = load_wide(data_of(features), (feature + window) * features.shape[1] + column)
-                    slope = where_nonzero(unit, load_wide(data_of(slopes), (feature + window) * columns + column))
-                    store(by_sum, i * row + window * columns + column, slope)
-                    sums = sums + slope
+                    gradient = where_nonzero(unit, load_wide(data_of(gradients), (feature + window) * columns + column))
+                    store(by_sum, i * row + window * columns + column, gradient)
+                    sums = sums + gradient
             by_bias[channel + i] = total(sums)
         for i in range(len(offsets)):
             sum0 = sum1 = sum2 = sum3 = zero
