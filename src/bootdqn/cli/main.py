@@ -15,7 +15,7 @@ from bootdqn.cli.sweep import DemoCommand, SweepCommand
 from bootdqn.cli.train import ResumeCommand, TrainCommand, TrainMiniGridCommand
 from bootdqn.common.errors import TrainingError, UsageError, is_out_of_memory, os_error_reason
 from bootdqn.common.fields import flag_of
-from bootdqn.common.text import did_you_mean, printable
+from bootdqn.common.text import did_you_mean, escape_unprintable
 from bootdqn.config.train import (
     ATARI,
     BSUITE,
@@ -209,7 +209,7 @@ def run_command_line(arguments: list[str]) -> int:
 
 def _print_error(message: str) -> None:
     """Print an error; control characters in names and texts from outside are escaped."""
-    lines = [printable(line) for line in f"bootdqn: {message}".splitlines()]
+    lines = [escape_unprintable(line) for line in f"bootdqn: {message}".splitlines()]
     print("\n".join(lines), file=sys.stderr)
 
 

@@ -225,7 +225,7 @@ def _kind_of(mode: int) -> str:
 MAX_DEPTH = 32
 MAX_NUMBER = 1e100
 """No sum of rewards, which are float32, comes near it, and its square is finite."""
-MAX_STORED = 9_000
+MAX_TEXT = 9_000
 """Characters that are kept of a text from outside."""
 
 
@@ -275,10 +275,10 @@ def parse_json_object(content: bytes, where: str, limits: Limits) -> dict[str, A
     return value
 
 
-def storable(text: str) -> str:
+def sanitize_text(text: str) -> str:
     """Return a text from outside, such as an error's, as one that every file of a run can store."""
-    encodable = text.encode(errors="backslashreplace").decode().replace("\0", "\\0")
-    return encodable if len(encodable) <= MAX_STORED else f"{encodable[:MAX_STORED]}..."
+    escaped = text.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    return escaped if len(escaped) <= MAX_TEXT else f"{escaped[:MAX_TEXT]}..."
 
 
 def _problem_with(value: Any, limits: Limits, depth: int) -> str:

@@ -8,26 +8,26 @@ MAX_LABEL = 100
 """Characters of a title or a label in a figure."""
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     r"""Return a text from outside with its unprintable characters escaped as in Python.
 
     Example:
-        >>> printable("ε: a\tb\x1b[2J")
+        >>> escape_unprintable("ε: a\tb\x1b[2J")
         'ε: a\\tb\\x1b[2J'
     """
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
-def as_plotted(text: str) -> str:
+def figure_label(text: str) -> str:
     r"""Return a text from outside as a label of a figure: shortened, escaped, and without formulas for Matplotlib.
 
     Example:
-        >>> as_plotted(r"costs $\frac$")
+        >>> figure_label(r"costs $\frac$")
         'costs \\$\\frac\\$'
     """
     short = text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
-    shown = printable(short).replace("$", r"\$")
-    return f" {shown}" if shown.startswith("_") else shown  # legends hide labels that start with _
+    label = escape_unprintable(short).replace("$", r"\$")
+    return f" {label}" if label.startswith("_") else label  # legends hide labels that start with _
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bootdqn.common.text import printable
+from bootdqn.common.text import escape_unprintable
 from bootdqn.config.presets import EXPLORER
 
 
@@ -171,7 +171,7 @@ def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> st
     for name, value in settings.items():
         form = _CHANGES.get((name, value)) or _CHANGES.get(name)
         changed.append(_fill(form, value) if form else f"{name}={_format(value)}")
-    return printable("".join([text, *(f" + {one}" for one in added), *(f", {one}" for one in changed)]))
+    return escape_unprintable("".join([text, *(f" + {one}" for one in added), *(f", {one}" for one in changed)]))
 
 
 def variant_order(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bootdqn.common.specs import Array
-from bootdqn.common.text import as_plotted
+from bootdqn.common.text import figure_label
 from bootdqn.config.variants import algorithm
 from bootdqn.inspector.recording import Recording, Step, StepAnalysis
 
@@ -54,7 +54,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 def _plot_state(axes: Axes, step: Step, recording: Recording) -> None:
     axes.axis("off")
-    axes.set_title(as_plotted(recording.title), fontsize=9)
+    axes.set_title(figure_label(recording.title), fontsize=9)
     if step.frame is not None:
         axes.imshow(step.frame)
     elif step.cell is not None:
@@ -82,7 +82,7 @@ def _plot_values(axes: Axes, step: Step, recording: Recording) -> None:
     _label_actions(axes, step)
     axes.set_ylabel(f"Q less the value of the state, {shift:.3g}" if relative else "value")
     who = f"head {step.head}" if recording.follows_head else recording.strategy_text
-    axes.set_title(as_plotted(f"{who} did {step.names[step.action]}"), fontsize=9)
+    axes.set_title(figure_label(f"{who} did {step.names[step.action]}"), fontsize=9)
     axes.figure.legend(loc="outside upper right", ncols=3, frameon=False, fontsize=8)
 
 
@@ -102,11 +102,11 @@ def _plot_scores(axes: Axes, step: Step, recording: Recording) -> None:
     bars = axes.bar(np.arange(len(numbers)), heights, 0.4, bottom=floor, color=colour)
     axes.bar_label(bars, [f"{number:.3g}" for number in numbers], fontsize=6 if len(numbers) > 6 else 8)
     _label_actions(axes, step)
-    axes.set_title(as_plotted(recording.score_title), fontsize=9)
+    axes.set_title(figure_label(recording.score_title), fontsize=9)
 
 
 def _label_actions(axes: Axes, step: Step) -> None:
-    names, many = [as_plotted(name) for name in step.names], len(step.names) > 6
+    names, many = [figure_label(name) for name in step.names], len(step.names) > 6
     axes.set_xticks(
         np.arange(len(names)), names, rotation=45 if many else 0, ha="right" if many else "center", fontsize=8
     )

@@ -10,7 +10,7 @@ import numpy as np
 from bootdqn.common.errors import RenderModeError, UsageError, attribute_errors_to
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.common.text import printable
+from bootdqn.common.text import escape_unprintable
 from bootdqn.config.variants import algorithm
 from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import (
@@ -222,7 +222,7 @@ class Recorder:
         self.size: int | None = getattr(env, "size", None)
         """N of DeepSea; None in other environments."""
         self.compared = compared_strategies(self.strategy, on_deep_sea=self.size is not None)
-        self.title = printable(f"{path.name or path}, {env.kind} {env.label}")
+        self.title = escape_unprintable(f"{path.name or path}, {env.kind} {env.label}")
 
     def record(
         self,

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from bootdqn.common.text import as_plotted
+from bootdqn.common.text import figure_label
 from bootdqn.config.variants import algorithms_of
 from bootdqn.reports.load import Study
 from bootdqn.reports.statistics import smoothed
@@ -82,6 +82,6 @@ def acting_figure(runs: pd.DataFrame, acting: pd.DataFrame) -> Figure:
                 axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
             elif any((table[measure] > 0).any() for table in metrics.values()):
                 axes.set_yscale("log")
-        figure.suptitle(as_plotted(runs.task.iloc[0]), fontsize=11)
+        figure.suptitle(figure_label(runs.task.iloc[0]), fontsize=11)
         legend_below(figure, lines)
     return figure

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bootdqn.common.text import as_plotted
+from bootdqn.common.text import figure_label
 from bootdqn.config.variants import atari_algorithm
 from bootdqn.reports import paper
 from bootdqn.reports.atari import by_cell, curve, games_of, name_of, normalised_strata, variants_of
@@ -48,7 +48,7 @@ def heads(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
         first = next(iter(groups.values())).iloc[0]
         _random_play(axes, first.game, suite)
         _from_zero(axes)
-        axes.set_title(as_plotted(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}"))
+        axes.set_title(figure_label(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}"))
         _label(axes, "evaluation score", suite)
         legend_below(figure, labelled_lines(axes))
         return figure
@@ -94,7 +94,7 @@ def learning(evaluations: pd.DataFrame, episodes: pd.DataFrame, first_update: in
                   label="evaluation by vote")  # fmt: skip
         axes.axhline(random, color="black", linewidth=0.8, linestyle=":", label="random play")
         axes.axvline(first_update / 1e6, color="black", linewidth=0.8, linestyle="--", label="first update")
-        axes.set_title(as_plotted(f"{paper.title_of(run.game)}, K = {run.num_heads}, seed {run.seed}"))
+        axes.set_title(figure_label(f"{paper.title_of(run.game)}, K = {run.num_heads}, seed {run.seed}"))
         _label(axes, "score", ATARI)
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
         return figure
@@ -119,7 +119,7 @@ def _by_game(evaluations: pd.DataFrame, measure: str, label: str, suite: Suite) 
                 _from_zero(axes)
                 labels |= _papers_scores(axes, game, cells)
                 _inset_where_crowded(axes, cells, suite)
-            axes.set_title(as_plotted(paper.title_of(game)))
+            axes.set_title(figure_label(paper.title_of(game)))
             _label(axes, label, suite)
         for axes in list(grid.flat)[len(games) :]:
             axes.set_visible(False)

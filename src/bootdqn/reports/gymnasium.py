@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
-from bootdqn.common.text import as_plotted, format_count, format_number
+from bootdqn.common.text import figure_label, format_count, format_number
 from bootdqn.config.variants import Variant, label, variant_order
 from bootdqn.reports.load import Study
 from bootdqn.reports.statistics import Values, interval_of_mean, smoothed
@@ -133,7 +133,7 @@ def learning_curves(runs: pd.DataFrame, returns: pd.DataFrame, max_variants: int
                 lines[style.label] = mean_line(axes, *curve_of(finished), style)
             for run in group.run[~group.finished]:
                 lines.setdefault(style.label, _unfinished_line(axes, *curve_of([curves[run]]), style))
-        axes.set_title(as_plotted(runs.task.iloc[0]))
+        axes.set_title(figure_label(runs.task.iloc[0]))
         axes.set_xlim(left=0)
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.set_xlabel("steps")

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from bootdqn import __version__
 from bootdqn.common.errors import UsageError, WriteError, os_error_reason
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
-from bootdqn.common.text import format_count, printable
+from bootdqn.common.text import escape_unprintable, format_count
 from bootdqn.config.variants import Variant, algorithms_of, label
 from bootdqn.reports import (
     ablation_figures,
@@ -102,7 +102,7 @@ def write_report(root: Path | Sequence[Path], out: Path, baseline: str | None = 
     """
     roots = root if isinstance(root, Sequence) else [root]
     study = load_study(roots)
-    where = printable(", ".join(map(str, roots)))
+    where = escape_unprintable(", ".join(map(str, roots)))
     if study.runs.empty:
         raise UsageError(f"there is no run in {where}: a run is a directory with a config.json")
     content = Content(runs=study.runs.drop(columns="variant"))
@@ -127,7 +127,7 @@ def write_report(root: Path | Sequence[Path], out: Path, baseline: str | None = 
 
 def _title(roots: Sequence[Path], runs: pd.DataFrame) -> str:
     """Return the name of the experiment: its directories, and the tasks or how many they are."""
-    names = " and ".join(printable(root.resolve().name) for root in roots[:MAX_NAMES])
+    names = " and ".join(escape_unprintable(root.resolve().name) for root in roots[:MAX_NAMES])
     names += f" and {format_count(len(roots) - MAX_NAMES, 'further directory')}" if len(roots) > MAX_NAMES else ""
     tasks = list(dict.fromkeys(runs.task.dropna()))
     sizes = sorted(map(int, runs["size"].dropna().unique()))
@@ -140,7 +140,7 @@ def _title(roots: Sequence[Path], runs: pd.DataFrame) -> str:
 
 def _facts(runs: pd.DataFrame, roots: Sequence[Path], out: Path, baseline: str | None) -> str:
     """Return the number of runs and seeds, the date, the version and commit, and the command of this report."""
-    where = printable(", ".join(map(str, roots)))
+    where = escape_unprintable(", ".join(map(str, roots)))
     counted = runs[runs.counted]
     facts = [f"{len(counted)} of {format_count(len(runs), 'run')} in {where}"]
     if len(counted):
@@ -149,7 +149,7 @@ def _facts(runs: pd.DataFrame, roots: Sequence[Path], out: Path, baseline: str |
     at = f" at commit {commit['commit'][:10]}{' with changes' if commit['dirty'] else ''}" if commit["commit"] else ""
     facts.append(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, bootdqn {__version__}{at}")
     against = [] if baseline is None else ["--baseline", baseline]
-    facts.append(printable(shlex.join(["bootdqn", "report", *map(str, roots), *against, "--out", str(out)])))
+    facts.append(escape_unprintable(shlex.join(["bootdqn", "report", *map(str, roots), *against, "--out", str(out)])))
     return "; ".join(facts) + "."
 
 
@@ -352,7 +352,7 @@ def _write_files(content: Content, directory: Path) -> None:
     for name, figure in content.figures.items():
         write_bytes_atomically(directory / "figures" / f"{name}.png", figure.png)
         write_text_atomically(directory / "figures" / f"{name}.svg", figure.svg)
-    _write_runs(content.runs.assign(path=content.runs.path.map(printable)), directory)
+    _write_runs(content.runs.assign(path=content.runs.path.map(escape_unprintable)), directory)
     writers: dict[str, Callable[[Table], str]] = {"csv": Table.to_csv, "tex": Table.to_latex}
     for name, table in content.tables.items():
         for suffix, write in writers.items():

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.fields import types_in
-from bootdqn.common.text import did_you_mean, printable
+from bootdqn.common.text import did_you_mean, escape_unprintable
 from bootdqn.config.train import DEFAULTS, default_settings, setting_types
 from bootdqn.config.variants import algorithms_of, label, variant_of
 from bootdqn.runs.directory import RunDirectory, find_runs
@@ -166,7 +166,7 @@ def named_runs(roots: Sequence[Path]) -> Iterator[tuple[str, RunDirectory]]:
             below = str(run.path.relative_to(root)) if run.path != root else run.path.name
             if (place := run.path.resolve()) not in known:
                 known.add(place)
-                yield printable(below if len(roots) == 1 else str(run.path)), run
+                yield escape_unprintable(below if len(roots) == 1 else str(run.path)), run
 
 
 def load_run(name: str, run: RunDirectory) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def load_run(name: str, run: RunDirectory) -> dict[str, Any]:
     row: dict[str, Any] = {"run": name, "path": str(run.path), "status": "unreadable", "problem": ""}
     status = run_status(run)
     if status.state is RunState.DAMAGED:
-        return row | {"problem": f"unreadable: {printable(status.problem)}"}
+        return row | {"problem": f"unreadable: {escape_unprintable(status.problem)}"}
     if not status.config:
         return row | {"problem": "unreadable: it has no config.json"}
     environment = str(status.config.get("environment"))
@@ -242,4 +242,4 @@ def _read_summary(environment: str, summary: Record) -> dict[str, Any]:
 
 def reason_unreadable(error: Exception) -> str:
     """Return why a run cannot be read, on one line."""
-    return printable(str(error) if isinstance(error, DamagedFileError) else f"{type(error).__name__}: {error}")
+    return escape_unprintable(str(error) if isinstance(error, DamagedFileError) else f"{type(error).__name__}: {error}")

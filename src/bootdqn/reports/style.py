@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bootdqn.common.text import as_plotted
+from bootdqn.common.text import figure_label
 from bootdqn.config.variants import Algorithm, Variant, algorithm, family, is_dqn, label, variant_order
 from bootdqn.reports.statistics import Values, intervals_of_means
 
@@ -68,7 +68,7 @@ def variant_styles(
         hue = DQN_COLOUR if is_dqn(variant) else named(family(variant.strategy)[0]).colour
         number = taken[hue] = taken.get(hue, -1) + 1
         found[variant] = VariantStyle(
-            as_plotted(label(variant, named)),
+            figure_label(label(variant, named)),
             _shaded(hue, _SHADES[number % len(_SHADES)]),
             _LINES[number % len(_LINES)],
             _MARKERS[number % len(_MARKERS)],

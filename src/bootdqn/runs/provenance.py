@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bootdqn.common.files import write_json_atomically
-from bootdqn.common.text import printable
+from bootdqn.common.text import escape_unprintable
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.plugins import digests
 from bootdqn.runs.source import source_of
@@ -143,7 +143,7 @@ def provenance(threads: int, package: str) -> dict[str, Any]:
     """Describe this process and the source it runs, ready for JSON; `package` is the environment's."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "argv": [printable(word) for word in sys.argv],
+        "argv": [escape_unprintable(word) for word in sys.argv],
         "python": platform.python_version(),
         "packages": versions(package),
         "source": source_of(Path(__file__).parents[1]),
@@ -182,7 +182,7 @@ def gpu() -> dict[str, Any] | None:
 
 def _listed(found: dict[str, Any], names: Sequence[str]) -> str:
     """Return some of the values that were found, in a line."""
-    return ", ".join(f"{name} {printable(str(found.get(name)))[:100]}" for name in names)
+    return ", ".join(f"{name} {escape_unprintable(str(found.get(name)))[:100]}" for name in names)
 
 
 def _version(package: str) -> str | None:

@@ -12,7 +12,7 @@ from bootdqn.common.files import check_file, is_present
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.common.tensor_files import checked_array, read_tensors_and_metadata, write_tensors
-from bootdqn.common.text import did_you_mean, printable
+from bootdqn.common.text import did_you_mean, escape_unprintable
 from bootdqn.config.train import TrainConfig, from_flat
 from bootdqn.envs.factory import Environment, evaluation_config, make_environment, spec_of
 from bootdqn.runs.cleanup import remove_leftovers
@@ -128,10 +128,14 @@ def read_run_config(path: Path) -> TrainConfig[Any]:
 def _no_run(path: Path) -> str:
     """Return the message that `path` is not a run directory; it names those in it, or one with a similar name."""
     if not is_present(path):
-        near = [printable(str(one)) for one in sorted(path.parent.glob("*")) if is_present(RunDirectory(one).config)]
+        near = [
+            escape_unprintable(str(one))
+            for one in sorted(path.parent.glob("*"))
+            if is_present(RunDirectory(one).config)
+        ]
         return f"{path} does not exist{did_you_mean(str(path), near)}"
     message = f"{path} is not a run directory: it has no config.json"
-    below = [printable(str(run.path)) for run in find_runs(path, MOST_DIRECTORIES)] if path.is_dir() else []
+    below = [escape_unprintable(str(run.path)) for run in find_runs(path, MOST_DIRECTORIES)] if path.is_dir() else []
     if not below:
         return message
     more = f" and {len(below) - MOST_NAMED} more" if len(below) > MOST_NAMED else ""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from bootdqn.common.errors import DamagedFileError, LockLostError, TrainingError, is_out_of_memory
-from bootdqn.common.files import make_directory, storable, write_json_atomically
+from bootdqn.common.files import make_directory, sanitize_text, write_json_atomically
 from bootdqn.config.train import SavingConfig, TrainConfig
 from bootdqn.runs.checkpoint import Checkpoints, LoadedCheckpoint, State
 from bootdqn.runs.directory import RunDirectory
@@ -110,8 +110,8 @@ class Trainer:
         for file in (self._metrics, self._timing):
             with contextlib.suppress(OSError):
                 file.flush()
-        lines = [storable(line) for line in traceback.format_exception(error)[-MAX_TRACEBACK_LINES:]]
-        return self._write_summary(self._summary(status="failed", error=storable(message), traceback=lines))
+        lines = [sanitize_text(line) for line in traceback.format_exception(error)[-MAX_TRACEBACK_LINES:]]
+        return self._write_summary(self._summary(status="failed", error=sanitize_text(message), traceback=lines))
 
     def _restore(self, loaded: LoadedCheckpoint) -> float:
         """Restore a checkpoint, and return the seconds that the run had taken until then."""
