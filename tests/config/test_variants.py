@@ -8,7 +8,7 @@ from bootdqn.config.variants import (
     TASK_SETTINGS,
     Variant,
     atari_algorithm,
-    family,
+    base_strategy,
     label,
     variant_of,
 )
@@ -119,6 +119,6 @@ def test_on_atari_the_papers_evoi_is_the_mean():
 
 
 def test_a_strategy_with_parameters_is_a_form_of_the_known_one_that_is_closest():
-    assert family("evoi:reduce=sum,scale=2.0") == ("evoi:reduce=sum", ("scale=2.0",))
-    assert family("evoi:scale=2.0") == ("evoi", ("scale=2.0",))
-    assert family("mine:size=2") == ("mine", ("size=2",))
+    assert base_strategy("evoi:reduce=sum,scale=2.0") == ("evoi:reduce=sum", ("scale=2.0",))
+    assert base_strategy("evoi:scale=2.0") == ("evoi", ("scale=2.0",))
+    assert base_strategy("mine:size=2") == ("mine", ("size=2",))

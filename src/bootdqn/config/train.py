@@ -206,8 +206,8 @@ bsuite scores one agent on all of its experiments, so they have the same setting
 
 _VERSION = re.compile(r"-v\d+$")
 """Version of a Gymnasium id."""
-_CHANGE_NO_NUMBER = frozenset({"snapshot_every", "preset"})
-"""Settings that no number of a run depends on."""
+_RESULT_NEUTRAL_SETTINGS = frozenset({"snapshot_every", "preset"})
+"""Settings that the numbers of a run do not depend on."""
 _DERIVED = frozenset({"update_every", "target_every", "mapping_seed", "max_episodes"})
 """Settings that `resolve` fills in where they are None."""
 BUDGET_SYNONYMS = (
@@ -284,7 +284,7 @@ def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
     return replace(config, env=env, learner=learner)
 
 
-def without_derived(flat: Mapping[str, Any]) -> dict[str, Any]:
+def drop_derived_settings(flat: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings without those that `resolve` would fill in just so, as it did for `config.json`.
 
     They follow when the settings that they depend on are changed, such as the seed or the size of the grid.
@@ -298,19 +298,21 @@ def without_derived(flat: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def too_short_for(config: TrainConfig[Any]) -> list[str]:
-    """Return a sentence for each thing that a run of the resolved `config` ends before."""
+def budget_warnings(config: TrainConfig[Any]) -> list[str]:
+    """Return a warning if a run of the resolved `config` ends before its first update or its first evaluation."""
     steps, starts = config.env.max_training_steps, config.learner.learning_starts
     budget = f"the run ends after at most {steps:,} steps"
-    found = []
+    warnings = []
     if steps < starts:
-        found.append(
+        warnings.append(
             f"nothing will be learned: {budget}, and the first update is due after --learning-starts {starts:,}"
         )
     every = getattr(config.env, "eval_every_steps", None)
     if every is not None and steps < every:
-        found.append(f"the agent will not be evaluated: {budget}, and that is due every --eval-every-steps {every:,}")
-    return found
+        warnings.append(
+            f"the agent will not be evaluated: {budget}, and that is due every --eval-every-steps {every:,}"
+        )
+    return warnings
 
 
 def to_flat(config: TrainConfig[Any]) -> dict[str, Any]:
@@ -404,7 +406,7 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, t
     no number are ignored. An `env_id` without version, as sweep files may have it, stands for any.
     """
     one, other = _completed(one), _completed(other)
-    keys = sorted({*one, *other} - _CHANGE_NO_NUMBER)
+    keys = sorted({*one, *other} - _RESULT_NEUTRAL_SETTINGS)
     different = {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
     if "env_id" in different and _same_environment(*different["env_id"]):
         del different["env_id"]

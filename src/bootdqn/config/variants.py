@@ -35,14 +35,14 @@ def algorithm(strategy: str) -> Algorithm:
 
     The paper's EVOI is the sum over heads on DeepSea; for its Atari runs, where it is the mean, see `atari_algorithm`.
     """
-    base, parameters = family(strategy)
+    base, parameters = base_strategy(strategy)
     colour = _OTHER_COLOURS[sum(base.encode()) % len(_OTHER_COLOURS)]
     return _with_parameters(_ALGORITHMS.get(base, Algorithm(base, colour)), parameters)
 
 
 def atari_algorithm(strategy: str) -> Algorithm:
     """Return the label and colour of the strategy of an Atari or MinAtar run, where the paper's EVOI is the mean."""
-    base, parameters = family(strategy)
+    base, parameters = base_strategy(strategy)
     if base == "evoi":
         return _with_parameters(_ALGORITHMS["evoi:reduce=sum"], parameters)
     if base == "evoi:reduce=sum":
@@ -55,7 +55,7 @@ def algorithms_of(environment: str) -> Callable[[str], Algorithm]:
     return atari_algorithm if environment in ("atari", "minatar") else algorithm
 
 
-def family(strategy: str) -> tuple[str, tuple[str, ...]]:
+def base_strategy(strategy: str) -> tuple[str, tuple[str, ...]]:
     """Return the labelled strategy that `strategy` is a form of, and its further parameters.
 
     Example: `evoi:reduce=sum,scale=2.0` is `evoi:reduce=sum` with `scale=2.0`.
@@ -68,7 +68,7 @@ def family(strategy: str) -> tuple[str, tuple[str, ...]]:
 
 def algorithm_order(strategy: str) -> tuple[int, str]:
     """Return a sort key: labelled strategies first, in the paper's order, each before its other forms."""
-    labelled, (base, _) = list(_ALGORITHMS), family(strategy)
+    labelled, (base, _) = list(_ALGORITHMS), base_strategy(strategy)
     return (labelled.index(base) if base in labelled else len(labelled), strategy)
 
 
@@ -126,7 +126,7 @@ class Variant:
     @property
     def plain(self) -> bool:
         """Whether it is a labelled strategy with default settings."""
-        return not self.without(*_USER_CODE).settings and not family(self.strategy)[1]
+        return not self.without(*_USER_CODE).settings and not base_strategy(self.strategy)[1]
 
 
 def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Variant:
@@ -176,7 +176,7 @@ def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> st
 
 def variant_order(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> tuple[Any, ...]:
     """Return a sort key: by strategy, in the paper's order, then by the number of settings that differ."""
-    base, parameters = family(variant.strategy)
+    base, parameters = base_strategy(variant.strategy)
     words = re.split(r"(\d+(?:\.\d+)?)", label(variant, named))
     natural = tuple((float(word), "") if number % 2 else (0.0, word) for number, word in enumerate(words))
     return (algorithm_order(base), is_dqn(variant), len(parameters) + len(variant.settings), natural)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
-from bootdqn.config.variants import Variant, algorithm, family, is_dqn
+from bootdqn.config.variants import Variant, algorithm, base_strategy, is_dqn
 from bootdqn.reports.deep_sea import cells, format_mean, largest_solved, shaded
 from bootdqn.reports.style import MAX_INSIDE_LEGEND, RC_PARAMS, VariantStyle, cap_ticks, variant_styles
 
@@ -103,7 +103,7 @@ def _panels(styles: dict[Variant, VariantStyle]) -> dict[str, list[Variant]]:
         return {"DeepSea": list(styles)}
     panels: dict[str, list[Variant]] = {}
     for variant in styles:
-        title = "DQN" if is_dqn(variant) else algorithm(family(variant.strategy)[0]).label
+        title = "DQN" if is_dqn(variant) else algorithm(base_strategy(variant.strategy)[0]).label
         panels.setdefault(title, []).append(variant)
     return panels
 
@@ -158,7 +158,7 @@ def _plot_rows(axes: Axes, groups: pd.DataFrame, styles: dict[Variant, VariantSt
     rows = {variant: row for row, variant in enumerate(styles)}
     for cell in groups.itertuples():
         _plot_row(axes, cell, rows[cell.variant], styles[cell.variant].colour)
-    families = [family(variant.strategy)[0] for variant in styles]
+    families = [base_strategy(variant.strategy)[0] for variant in styles]
     for row in range(1, len(families)):
         if families[row] != families[row - 1]:
             axes.axhline(row - 0.5, color="#999999", linewidth=0.6)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.text import did_you_mean, format_count, format_difference, format_number
-from bootdqn.config.variants import Variant, family, is_dqn, label, variant_order
+from bootdqn.config.variants import Variant, base_strategy, is_dqn, label, variant_order
 from bootdqn.reports import atari, deep_sea, gymnasium, paper
 from bootdqn.reports.statistics import (
     LEVEL,
@@ -207,7 +207,7 @@ def _find_baseline(section: Sequence[TaskResults], wanted: str | None) -> Varian
     """Return the variant with the label `wanted`, or BootDQN with the fewest changed settings; None without one."""
     results = {variant: result for found in section for variant, result in found.results.items()}
     if wanted is None:
-        matching = [one for one in results if family(one.strategy)[0] == "greedy" and not is_dqn(one)]
+        matching = [one for one in results if base_strategy(one.strategy)[0] == "greedy" and not is_dqn(one)]
     else:
         matching = [variant for variant, result in results.items() if result.label == wanted]
     return min(matching, key=variant_order, default=None)

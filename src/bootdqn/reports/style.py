@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bootdqn.common.text import figure_label
-from bootdqn.config.variants import Algorithm, Variant, algorithm, family, is_dqn, label, variant_order
+from bootdqn.config.variants import Algorithm, Variant, algorithm, base_strategy, is_dqn, label, variant_order
 from bootdqn.reports.statistics import Values, intervals_of_means
 
 _PROCESS_PARAMS = ("backend", "date.epoch", "interactive", "timezone", "tk.", "toolbar", "webagg")
@@ -65,7 +65,7 @@ def variant_styles(
     found: dict[Variant, VariantStyle] = {}
     taken: dict[str, int] = {}
     for variant in sorted(set(variants), key=lambda one: variant_order(one, named)):
-        hue = DQN_COLOUR if is_dqn(variant) else named(family(variant.strategy)[0]).colour
+        hue = DQN_COLOUR if is_dqn(variant) else named(base_strategy(variant.strategy)[0]).colour
         number = taken[hue] = taken.get(hue, -1) + 1
         found[variant] = VariantStyle(
             figure_label(label(variant, named)),

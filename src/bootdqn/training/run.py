@@ -13,7 +13,7 @@ from bootdqn.common.errors import check_writable
 from bootdqn.common.files import remove_file, write_json_atomically
 from bootdqn.common.specs import BoxSpec
 from bootdqn.config.presets import preset_settings
-from bootdqn.config.train import SavingConfig, TrainConfig, describe_settings, resolve, to_flat, too_short_for
+from bootdqn.config.train import SavingConfig, TrainConfig, budget_warnings, describe_settings, resolve, to_flat
 from bootdqn.envs.factory import effective_settings, package_of, with_versioned_id
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.cleanup import clear_run, remove_leftovers, remove_partial_files
@@ -186,7 +186,7 @@ def _prepare(config: TrainConfig[Any], run_dir: Path, settings: dict[str, Any], 
         if config.network.embedding_scale not in (None, chosen):
             callbacks.warn("--embedding-scale has no effect: these observations are boxes of numbers, not discrete")
     callbacks.info(f"needs about {needed}")
-    for line in too_short_for(config):
+    for line in budget_warnings(config):
         callbacks.info(line)
     if advice := precision_warning(config.learner, config.run.device):
         callbacks.warn(advice)
