@@ -1,4 +1,4 @@
-"""Where `bootdqn` and `python -m bootdqn` begin: a Ctrl-C while the command line still loads is a line, too."""
+"""Entry point of `bootdqn` and `python -m bootdqn`; Ctrl-C during imports prints one line instead of a traceback."""
 
 import sys
 from typing import NoReturn

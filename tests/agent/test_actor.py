@@ -239,7 +239,7 @@ class Answering:
 def test_an_invalid_action_is_blamed_on_the_strategy(answers):
     actor = make_actor(num_envs=len(answers))
     actor._strategy = Answering(*answers)
-    with pytest.raises(TrainingError, match="strategy greedy gave"):
+    with pytest.raises(TrainingError, match=r"strategy greedy must return one action in 0\.\.2 per state, returned"):
         actor.act(np.stack([DISAGREEING] * len(answers)), 0, learning=True)
 
 

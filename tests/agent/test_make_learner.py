@@ -78,5 +78,5 @@ def test_the_kernel_runs_on_the_cpu_only(monkeypatch):
 def test_a_device_that_is_not_available_is_named(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    with pytest.raises(UsageError, match="--device cuda:2 is not there: PyTorch sees 2 CUDA devices"):
+    with pytest.raises(UsageError, match="--device cuda:2 is not available: PyTorch finds 2 CUDA devices"):
         build(*SUPPORTED, engine="auto", device="cuda:2")

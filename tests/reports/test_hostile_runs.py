@@ -28,9 +28,9 @@ def not_counted(root):
 UNREADABLE = {
     "an integer of 400 digits": ({"size": 10**400}, "a number has 1,329 bits"),
     "settings nested 900 deep": ({"hidden_sizes": nested(900)}, "it is nested more than 32 deep"),
-    "half a character": ({"strategy": "gain\ud800"}, "a text has characters that no text has"),
-    "a NUL": ({"strategy": "gain\0"}, "a text has characters that no text has"),
-    "an environment of 10 MB": ({"environment": "x" * 10**7}, "such a file has 262,144 at most"),
+    "half a character": ({"strategy": "gain\ud800"}, "a text contains NUL or unpaired surrogates"),
+    "a NUL": ({"strategy": "gain\0"}, "a text contains NUL or unpaired surrogates"),
+    "an environment of 10 MB": ({"environment": "x" * 10**7}, "the limit is 262,144"),
     "an environment of 100 kB": ({"environment": "x" * 10**5}, "a text has 100,000 characters"),
 }
 

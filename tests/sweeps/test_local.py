@@ -199,7 +199,7 @@ def test_a_device_that_is_not_there_starts_no_run(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     command = ["sweep", "paper-deepsea-smoke", "device=cuda", "--out", str(tmp_path / "out")]
     assert run_command_line(command) == 2
-    assert re.fullmatch("bootdqn: --device cuda is not there: .*; use cpu\n", capsys.readouterr().err)
+    assert re.fullmatch("bootdqn: --device cuda is not available: .*; use --device cpu\n", capsys.readouterr().err)
     assert not (tmp_path / "out").exists()
 
 

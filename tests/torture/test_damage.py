@@ -171,4 +171,4 @@ def test_a_timing_file_cut_short_or_lost_costs_nothing_else(tmp_path, stopped, e
 def test_truncated_metrics_are_detected(tmp_path, stopped):
     shutil.copytree(stopped, tmp_path / "cut")
     os.truncate(RunDirectory(tmp_path / "cut").metrics, 1)
-    assert "is shorter than its checkpoint says" in train(SETTINGS, tmp_path / "cut", SMALL_SEGMENTS).error
+    assert "has fewer bytes than its checkpoint recorded" in train(SETTINGS, tmp_path / "cut", SMALL_SEGMENTS).error

@@ -77,7 +77,9 @@ def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monke
     RunDirectory(path).metrics.write_text("")
     assert run_command_line(["resume", str(path), "--quiet"]) == 2
     output = capsys.readouterr().err
-    assert "metrics.jsonl is shorter than its checkpoint says; --restart starts the run again" in output
+    assert (
+        "metrics.jsonl has fewer bytes than its checkpoint recorded (truncated?); start again with --restart" in output
+    )
 
 
 @pytest.mark.parametrize("content", ["", '{"status": "fini', "[]"])

@@ -286,5 +286,5 @@ GOLDEN_MASK_COUNTS = [10, 12, 12, 12, 10, 9, 9, 8, 8, 10]
 @pytest.mark.parametrize("period", ["update_every", "target_every"])
 def test_a_configuration_that_is_not_resolved_is_refused_and_not_trained_without_updates(period):
     settings = resolve(from_flat({"environment": "deep-sea"}))
-    with pytest.raises(ValueError, match="resolve the configuration first"):
+    with pytest.raises(ValueError, match="configuration is not resolved"):
         make_components(replace(settings, learner=replace(settings.learner, **{period: None})))

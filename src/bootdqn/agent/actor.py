@@ -41,7 +41,7 @@ class Actor:
         strategy = Greedy() if step < self._config.warmup_steps else self._strategy
         actions = self._checked_select(strategy, q)
         if legal is not None and not legal[np.arange(len(q)), actions].all():
-            raise TrainingError(f"strategy {self._config.strategy} gave the actions {actions}, legal are {legal}")
+            raise TrainingError(f"strategy {self._config.strategy} returned illegal actions {actions}; legal: {legal}")
         epsilon = self._config.epsilon_at(step)
         if not epsilon:
             return actions
@@ -72,10 +72,12 @@ class Actor:
                 whose = f"a Q-value of head {heads[0]}"
                 raise TrainingError(f"{whose} is NaN: lower --learning-rate or look at the rewards") from error
             raise training_error_from(f"strategy {self._config.strategy}", error) from error
-        if actions.shape != (len(q),) or actions.dtype.kind not in "iu":
-            raise TrainingError(f"strategy {self._config.strategy} gave {actions}, not one action for each state")
-        if not all(0 <= action < q.shape[-1] for action in actions.tolist()):
-            raise TrainingError(f"strategy {self._config.strategy} gave the actions {actions} of 0..{q.shape[-1] - 1}")
+        num_actions, are_actions = q.shape[-1], actions.shape == (len(q),) and actions.dtype.kind in "iu"
+        if not (are_actions and all(0 <= action < num_actions for action in actions.tolist())):
+            raise TrainingError(
+                f"strategy {self._config.strategy} must return one action in 0..{num_actions - 1} per state, "
+                f"returned {actions}"
+            )
         return actions
 
     def _select(self, strategy: Strategy, q: Array) -> Array:

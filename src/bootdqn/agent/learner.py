@@ -8,6 +8,7 @@ import torch
 from bootdqn.agent.ensemble import Ensemble
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.common.specs import Array, Batch, ObservationSpec
+from bootdqn.common.text import format_count
 from bootdqn.config.agent import LearnerConfig
 
 
@@ -54,12 +55,12 @@ class Learner(Protocol):
 
 
 def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Learner:
-    """Return the learner that `config.engine` asks for; `auto` takes the compiled kernel where it applies.
+    """Return the learner that `config.engine` asks for; `auto` takes a compiled kernel where one applies.
 
     Raises:
-        UsageError: There is no such device, or the compiled kernel does not support these settings.
+        UsageError: There is no such device, or no compiled kernel supports these settings.
     """
-    from bootdqn.agent.autograd_learner import AutogradLearner  # both import this module
+    from bootdqn.agent.autograd_learner import AutogradLearner  # they import this module
     from bootdqn.agent.discrete_learner import DiscreteLearner
     from bootdqn.agent.shared_torso_learner import SharedTorsoLearner
 
@@ -77,10 +78,10 @@ def make_learner(config: LearnerConfig, ensemble: Ensemble, device: str) -> Lear
 
 
 def check_device(device: str) -> None:
-    """Raise a UsageError if PyTorch does not see the device."""
+    """Raise a UsageError if the device is not available."""
     if device != "cpu" and not _is_available(device):
-        count = torch.cuda.device_count()
-        raise UsageError(f"--device {device} is not there: PyTorch sees {count} CUDA devices; use cpu")
+        found = format_count(torch.cuda.device_count(), "CUDA device")
+        raise UsageError(f"--device {device} is not available: PyTorch finds {found}; use --device cpu")
 
 
 def precision_warning(config: LearnerConfig, device: str) -> str:

@@ -14,7 +14,7 @@ from bootdqn.common.errors import DamagedFileError
 
 BLOCK = 2**16
 """Bytes read at a time from the end of a file."""
-_REMEDY = "remove it, or copy the run again from where it was made"
+_REMEDY = "remove it, or copy the run directory again"
 
 
 def write_text_atomically(path: Path, text: str) -> None:
@@ -81,7 +81,7 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
     """
     with os.fdopen(open_regular(path), "rb") as file:
         if (size := os.fstat(file.fileno()).st_size) > max_bytes:
-            raise DamagedFileError(f"{path} has {size:,} bytes, such a file has {max_bytes:,} at most; {_REMEDY}")
+            raise DamagedFileError(f"{path} has {size:,} bytes, the limit is {max_bytes:,}; {_REMEDY}")
         return file.read(size)
 
 
@@ -303,5 +303,5 @@ def _problem_with_text(text: str, max_text: int) -> str:
     if len(text) > max_text:
         return f"a text has {len(text):,} characters, at most {max_text:,} are read: {text[:20]!r}..."
     if "\0" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
-        return f"a text has characters that no text has: {text[:200]!r}"
+        return f"a text contains NUL or unpaired surrogates: {text[:200]!r}"
     return ""

@@ -107,8 +107,8 @@ class NetworkConfig:
     """Add to each head a random network that never learns, times this (Osband et al. 2018; our experiments take 3)."""
     embedding_scale: Annotated[float, Range(gt=0)] | None = None
     """Largest initial weight of the layer that reads a discrete observation (None: 1/sqrt(number of observations), as
-    PyTorch has it); at 1 the heads differ from state to state however many states there are. Observations of other
-    kinds have no such layer."""
+    PyTorch has it); 1 keeps initial Q-values diverse across states, independently of their number. Observations of
+    other kinds have no such layer."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -210,8 +210,8 @@ def check_minigrid_id(env_id: Any) -> None:
     """Raise a ValueError if `env_id` is not one of MiniGrid's."""
     if not str(env_id).startswith(MINIGRID_PREFIXES):
         raise ValueError(
-            f"--env-id must begin with {' or '.join(MINIGRID_PREFIXES)}, got {env_id!r}; bootdqn train gym "
-            f"--env-id {env_id} has settings for other environments"
+            f"--env-id must begin with {' or '.join(MINIGRID_PREFIXES)}, got {env_id!r}; for other environments use: "
+            f"bootdqn train gym --env-id {env_id}"
         )
 
 

@@ -16,8 +16,8 @@ EXPLORER: Mapping[str, Mapping[str, Any]] = {
 }
 """Settings that solved the largest grids in our experiments, by the kind of the environment; ours.
 
-DeepSea's settings are those around which reproduction/sweeps/deep-sea-search.toml searches. Elsewhere only what is
-about the ensemble is taken over, and on images, where nothing of it was tried, the strategy alone.
+DeepSea's settings are those around which reproduction/sweeps/deep-sea-search.toml searches. Other vector environments
+take only the ensemble settings; image environments, untested, only the strategy.
 """
 
 

@@ -78,8 +78,8 @@ class SavingConfig:
     checkpoint_every_steps: PositiveInt | None = None
     """Also one after every so many environment steps, of all environments together."""
     keep_checkpoint: bool | None = None
-    """Keep the last checkpoint of a finished run, so that resume --budget, or a sweep, can train it for longer; a run
-    remembers this (None: as it was started; a new run does not keep it)."""
+    """Keep the last checkpoint of a finished run, so that resume --budget, or a sweep, can train it for longer; stored
+    with the run (None: unchanged on resume, false for a new run)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -112,7 +112,7 @@ class TrainConfig(Generic[EnvT]):
         for name in ("update_every", "target_every"):
             if getattr(self.learner, name) is None and self.env.default_update_every is None:
                 flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{flag} needs a number of steps here; only DeepSea has a default for None")
+                raise ValueError(f"{flag} must be a number of steps, got None; only DeepSea derives it from --size")
         capacity, fewest = self.replay.replay_capacity, self.run.num_envs * (self.env.frame_stack + 1)
         if capacity < fewest:
             raise ValueError(

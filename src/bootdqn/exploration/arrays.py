@@ -15,9 +15,9 @@ AnyArray = Any
 
 
 class SmallArrays:
-    """NumPy's functions, the ones of the formulas without their conversion of keywords, and equal to the last bit.
+    """NumPy namespace that skips keyword handling in the functions the formulas use; results are bit-identical.
 
-    A run calls them at every step on the Q-values of one state, and the conversions take longer than the numbers.
+    A run calls them at every step on the Q-values of one state, where keyword handling takes longer than the numbers.
     """
 
     argmax = staticmethod(lambda x, axis: x.argmax(axis))

@@ -75,7 +75,7 @@ class DenseStore:
         """Restore what `get_range` returned."""
         values = checked_array(arrays, "observation", self._values[start:stop])
         if self._limit is not None and (values.min() < 0 or values.max() >= self._limit):
-            raise ValueError(f"there are no observations from {values.min()} to {values.max()}")
+            raise ValueError(f"observations {values.min()}..{values.max()} are outside 0..{self._limit - 1}")
         self._values[start:stop] = values
 
     @property

@@ -243,7 +243,7 @@ class Checkpoints:
             raise DamagedFileError(f"it has {size:,} bytes, and one of this run has {self._max_bytes:,} at most")
         for path, digest in expected.items():
             if (path.is_file() and path.stat().st_size != digest.size) or digest_of(path) != digest:
-                raise DamagedFileError(f"{path.name} is not what was written")
+                raise DamagedFileError(f"{path.name} does not match its SHA-256 checksum")
         values = _read_values(directory / "state.json", step)
         names = [name.removesuffix(".safetensors") for name in files if name != "state.json"]
         arrays = {name: read_tensors(directory / f"{name}.safetensors") for name in names}
@@ -283,7 +283,7 @@ def _read_manifest(directory: Path) -> tuple[int, dict[str, Digest], dict[int, S
                 "the version that made it, whose commit is in provenance.json"
             )
         if checksum != _checksum(content):
-            raise DamagedFileError(f"{path} is not what was written")
+            raise DamagedFileError(f"{path} does not match its SHA-256 checksum")
         files = {_plain_name(name): _digest(value) for name, value in content["files"].items()}
         segments = {int(one["index"]): Segment(int(one["version"]), _digest(one)) for one in content["segments"]}
         if "state.json" not in files or directory.name != f"step-{content['step']:012d}":

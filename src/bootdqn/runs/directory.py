@@ -119,7 +119,8 @@ class RunDirectory:
         for name, value in config.items():
             items = value if isinstance(value, list) and name != "environment" else [value]
             if any(isinstance(item, list | dict) for item in items):
-                raise DamagedFileError(f"{self.config}: {name:.50} is {value!r:.100}, which no setting is")
+                expected = "a string, number, boolean, null or a list of those"
+                raise DamagedFileError(f"{self.config}: {name:.50} must be {expected}, got {value!r:.100}")
         return config
 
     def read_summary(self) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 The lock is a file that names its holder. On one host the kernel knows whether the holder is alive: it holds the file
 with `flock`, which ends with the process however it ends. A holder on another host touches the file as a heartbeat; one
-that has not done so for a while is taken for lost. Times are the file system's own, so clocks need not agree.
+that has not done so for a while is treated as stale. Times are the file system's own, so clocks need not agree.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Holder:
 
 
 class Lock:
-    """A lock that this process holds, unless another took it for lost."""
+    """A lock that this process holds, until another process breaks it as stale."""
 
     def __init__(self, path: Path, handle: int, holder: Holder) -> None:
         self._path, self._handle, self._holder = path, handle, holder
@@ -125,7 +125,7 @@ def is_held(path: Path) -> bool:
 
 def _may_live(silent: float) -> bool:
     """Return whether a holder on another host may be alive, whose last heartbeat was `silent` seconds ago."""
-    return -HEARTBEAT_SECONDS <= silent < LOST_AFTER_SECONDS  # a date in the future is nobody's
+    return -HEARTBEAT_SECONDS <= silent < LOST_AFTER_SECONDS  # a future timestamp is not a heartbeat
 
 
 def _read(path: Path) -> Holder | None:

@@ -74,7 +74,7 @@ class Provenance:
         return self.known.get("keep_checkpoint") is True
 
     def keeping_checkpoint(self, keep: bool | None) -> "Provenance":
-        """Return it with `keep` as whether the last checkpoint is kept; None changes nothing."""
+        """Return a copy with `keep_checkpoint` set; None keeps the current value."""
         return replace(self, known=self.known | {"keep_checkpoint": self.keeps_checkpoint if keep is None else keep})
 
     def write(self) -> None:
@@ -85,7 +85,7 @@ class Provenance:
         """Return a warning for each module of user code that has changed."""
         before, now = self.known.get("user_code"), digests()
         return [
-            f"{module} has changed since this run was started, which is no longer exact"
+            f"module {module} has changed since this run was started, so it is no longer exact"
             for module, digest in (before.items() if isinstance(before, dict) else [])
             if module in now and now[module] != digest
         ]

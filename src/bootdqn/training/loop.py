@@ -125,7 +125,9 @@ def make_components(config: TrainConfig[Any]) -> Components:
         ValueError: The configuration is not resolved.
     """
     if None in (config.learner.update_every, config.learner.target_every):
-        raise ValueError("resolve the configuration first: it says None for when to update")
+        raise ValueError(
+            "configuration is not resolved: update_every or target_every is None; call resolve(config) first"
+        )
     streams = RandomStreams(config.run.seed)
     environments = [make_environment(config.env) for _ in range(config.run.num_envs)]
     spec = spec_of(environments[0])

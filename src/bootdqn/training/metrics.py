@@ -24,8 +24,8 @@ MEASURE_BATCH_SIZE = 256
 class ActingAverages:
     """Means over steps of how often the active head was overruled, the EVOI of the action, and the heads' disagreement.
 
-    Steps are measured in batches, at a fraction of the cost. When that happens changes no bit of the sums: each step is
-    measured by itself, and they are added up in their order.
+    Steps are measured in batches for speed. Sums are accumulated per step in order, so they do not depend on the
+    boundaries of the batches.
     """
 
     def __init__(self) -> None:
@@ -152,7 +152,9 @@ class JsonLines:
             DamagedFileError: The file is shorter than that.
         """
         if not 0 <= position <= os.fstat(self._handle).st_size:
-            raise DamagedFileError(f"{self._path} is shorter than its checkpoint says; --restart starts the run again")
+            raise DamagedFileError(
+                f"{self._path} has fewer bytes than its checkpoint recorded (truncated?); start again with --restart"
+            )
         os.ftruncate(self._handle, position)
         self.position = position
         self._waiting.clear()

@@ -9,6 +9,7 @@ import numpy as np
 from bootdqn.common.errors import DamagedFileError, TrainingError, UsageError, is_out_of_memory
 from bootdqn.common.specs import Array, DiscreteSpec
 from bootdqn.common.tensor_files import bytes_of, checked_array
+from bootdqn.common.text import format_count
 from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError
 from bootdqn.runs.checkpoint import State, encode
 from bootdqn.training.evaluation import Evaluator
@@ -69,14 +70,15 @@ def set_state(training: TrainingState, state: State) -> list[str]:
             {name: checked_array(arrays["learner"], name, array) for name, array in of_learner.items()}
         )
         components.replay.set_state(arrays["replay"])
-        _refuse_outside(components.replay.actions, components.spec.num_actions, "actions in the replay")
+        _check_indices(components.replay.actions, components.spec.num_actions, "actions in the replay")
         if components.replay.num_masked_actions not in (None, components.spec.num_actions):
-            raise ValueError("its action masks are of another number of actions")
+            saved, num_actions = components.replay.num_masked_actions, components.spec.num_actions
+            raise ValueError(f"saved with masks of {saved} actions, this run has {num_actions}")
         components.streams.set_state(values["streams"])
         components.actor.heads[:] = checked_array(loop, "heads", components.actor.heads)
-        _refuse_outside(components.actor.heads, components.actor.num_heads, "heads")
+        _check_indices(components.actor.heads, components.actor.num_heads, "head indices")
         if isinstance(spec, DiscreteSpec):
-            _refuse_outside(loop["observations"], spec.num_values, "observations")
+            _check_indices(loop["observations"], spec.num_values, "observations")
         components.loop = LoopState(
             started=True,
             step=int(values["step"]),
@@ -93,7 +95,8 @@ def set_state(training: TrainingState, state: State) -> list[str]:
         training.evaluator.set_state(values["evaluator"])
         _ = rule.done, rule.completed, rule.note  # computed now, so that damage is found now
         if len(values["environments"]) != len(components.environments):
-            raise ValueError("it has another number of environments")
+            saved = format_count(len(values["environments"]), "environment")
+            raise ValueError(f"saved with {saved}, this run has {len(components.environments)}")
         return _restore_environments(components, values["environments"])
     except (UsageError, TrainingError):
         raise
@@ -141,7 +144,7 @@ def _legal_in(arrays: dict[str, Array], components: Components) -> Array | None:
     return checked_array(arrays, "legal", expected).copy()
 
 
-def _refuse_outside(numbers: Array, limit: int, what: str) -> None:
+def _check_indices(indices: Array, limit: int, name: str) -> None:
     """Raise a ValueError unless all are in 0..limit-1: compiled code does not check its indices."""
-    if numbers.min() < 0 or numbers.max() >= limit:
-        raise ValueError(f"it has {what} from {numbers.min()} to {numbers.max()}, there are {limit} here")
+    if indices.min() < 0 or indices.max() >= limit:
+        raise ValueError(f"{name} {indices.min()}..{indices.max()} are outside 0..{limit - 1} of this run")
