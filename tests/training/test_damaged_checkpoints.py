@@ -77,9 +77,8 @@ def test_metrics_shorter_than_their_checkpoint_says_are_no_traceback(path, monke
     RunDirectory(path).metrics.write_text("")
     assert run_command_line(["resume", str(path), "--quiet"]) == 2
     output = capsys.readouterr().err
-    assert (
-        "metrics.jsonl has fewer bytes than its checkpoint recorded (truncated?); start again with --restart" in output
-    )
+    assert "metrics.jsonl has fewer bytes than its checkpoint recorded" in output
+    assert "start again with --restart" in output
 
 
 @pytest.mark.parametrize("content", ["", '{"status": "fini', "[]"])

@@ -10,7 +10,7 @@ from bootdqn.cli.main import run_command_line
 from bootdqn.common.tensor_files import read_tensors
 from bootdqn.config.train import SavingConfig, from_flat
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training.metrics import timing_until
+from bootdqn.training.metrics import read_timing_up_to
 from bootdqn.training.run import run
 from reference.faults import (
     CHECKPOINT_EVERY,
@@ -105,8 +105,8 @@ def test_timing_beyond_the_checkpoint_of_a_killed_run_is_dropped(path, monkeypat
 def test_timing_that_a_power_cut_spoiled_ends_before_it(tmp_path, junk):
     path, good = tmp_path / "timing.jsonl", '{"seconds": 1, "step": 0}\n{"seconds": 2, "step": 3}\n'
     path.write_text(good + junk + '{"seconds": 3, "step": 3}\n')
-    assert timing_until(path, 3) == (len(good), 2.0)
-    assert timing_until(path, 2) == (len(good) // 2, 1.0)
+    assert read_timing_up_to(path, 3) == (len(good), 2.0)
+    assert read_timing_up_to(path, 2) == (len(good) // 2, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import reference.exploration as reference
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training.loop import Acting, make_components, train
-from bootdqn.training.metrics import ActingAverages, is_record_due
+from bootdqn.training.loop import StepActions, make_components, train
+from bootdqn.training.metrics import ActionStatistics, is_record_due
 from bootdqn.training.run import run
 from reference.planned import SMALL
 
@@ -76,34 +76,36 @@ def test_the_head_that_acted_is_recorded_and_not_the_one_sampled_for_the_next_ep
 @given(st.integers(0, 2**32), st.lists(st.booleans(), min_size=1, max_size=30))
 def test_means_are_the_same_to_the_bit_wherever_a_run_was_stopped(seed, stops):
     rng = np.random.default_rng(seed)
-    whole, broken = ActingAverages(), ActingAverages()
+    whole, broken = ActionStatistics(), ActionStatistics()
     for stopped in stops:
         q = rng.normal(size=(2, 3, 4)).astype(np.float32)
-        acting = Acting(q, rng.integers(3, size=2), rng.integers(4, size=2))
+        acting = StepActions(q, rng.integers(3, size=2), rng.integers(4, size=2))
         whole.add(acting)
         broken.add(acting)
         if stopped:
             state = json.loads(json.dumps(broken.get_state(), allow_nan=False))
-            broken = ActingAverages()
+            broken = ActionStatistics()
             broken.set_state(state)
-    assert broken.take() == whole.take()
+    assert broken.means_and_reset() == whole.means_and_reset()
 
 
 def test_a_window_begins_where_the_last_one_ended():
-    averages = ActingAverages()
-    first, second = (Acting(np.array([[[value, 0.0]]], np.float32), *np.zeros((2, 1), int)) for value in (1.0, -1.0))
+    averages = ActionStatistics()
+    first, second = (
+        StepActions(np.array([[[value, 0.0]]], np.float32), *np.zeros((2, 1), int)) for value in (1.0, -1.0)
+    )
     averages.add(first)
-    assert averages.take()["overruled"] == 0
+    assert averages.means_and_reset()["overruled"] == 0
     averages.add(second)
-    assert averages.take()["overruled"] == 1
+    assert averages.means_and_reset()["overruled"] == 1
 
 
 def test_a_value_that_overflows_is_null_and_no_error(recwarn):
-    averages = ActingAverages()
+    averages = ActionStatistics()
     q = np.array([[[2.0**127, 0.0], [-(2.0**127), 0.0]]], np.float32)
-    averages.add(Acting(q, np.zeros(1, int), np.zeros(1, int)))
+    averages.add(StepActions(q, np.zeros(1, int), np.zeros(1, int)))
     averages.set_state(json.loads(json.dumps(averages.get_state(), allow_nan=False)))
-    assert averages.take() == {"overruled": 0.0, "evoi": 2.0**126, "disagreement": None}
+    assert averages.means_and_reset() == {"overruled": 0.0, "evoi": 2.0**126, "disagreement": None}
     assert not recwarn.list
 
 
@@ -122,9 +124,9 @@ def test_of_several_records_of_one_round_the_first_describes_how_the_agent_acted
 
 
 def test_with_one_action_there_is_nothing_to_try():
-    averages = ActingAverages()
-    averages.add(Acting(np.array([[[1.0], [3.0]]], np.float32), np.zeros(1, int), np.zeros(1, int)))
-    assert averages.take() == {"overruled": 0.0, "evoi": 0.0, "disagreement": 1.0}
+    averages = ActionStatistics()
+    averages.add(StepActions(np.array([[[1.0], [3.0]]], np.float32), np.zeros(1, int), np.zeros(1, int)))
+    assert averages.means_and_reset() == {"overruled": 0.0, "evoi": 0.0, "disagreement": 1.0}
 
 
 def test_a_bonus_is_recorded_beside_the_return_and_not_in_it(tmp_path):

@@ -31,7 +31,7 @@ from bootdqn.runs.signals import STOP_SIGNALS
 from bootdqn.training import run as run_module
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.display import result_of_summary, summary_line
-from bootdqn.training.loop import Acting, EpisodeResult, StepResult
+from bootdqn.training.loop import EpisodeResult, StepActions, StepResult
 from bootdqn.training.run import default_run_dir, run
 from bootdqn.training.stopping import make_stopping_rule
 from reference.planned import SMALL
@@ -47,7 +47,7 @@ MODES = [
 
 def step_result(finished, step=0):
     """Return a round that ended these episodes, for those who do not ask how the agent acted."""
-    acting = Acting(np.zeros((1, 2, 2), np.float32), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    acting = StepActions(np.zeros((1, 2, 2), np.float32), np.zeros(1, np.int64), np.zeros(1, np.int64))
     return StepResult(step, acting, finished, [])
 
 

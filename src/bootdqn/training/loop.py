@@ -35,7 +35,7 @@ class EpisodeResult(NamedTuple):
     """The environment's info of the last step."""
 
 
-class Acting(NamedTuple):
+class StepActions(NamedTuple):
     """How the agent acted in E environments."""
 
     q: Array
@@ -51,7 +51,7 @@ class StepResult(NamedTuple):
 
     step: int
     """Environment steps so far, of all environments together."""
-    acting: Acting
+    acting: StepActions
     finished: list[EpisodeResult]
     updates: list[UpdateResult]
 
@@ -124,10 +124,9 @@ def make_components(config: TrainConfig[Any]) -> Components:
     Raises:
         ValueError: The configuration is not resolved.
     """
-    if None in (config.learner.update_every, config.learner.target_every):
-        raise ValueError(
-            "configuration is not resolved: update_every or target_every is None; call resolve(config) first"
-        )
+    for name in ("update_every", "target_every"):
+        if getattr(config.learner, name) is None:
+            raise ValueError(f"configuration is not resolved: {name} is None; call resolve(config) first")
     streams = RandomStreams(config.run.seed)
     environments = [make_environment(config.env) for _ in range(config.run.num_envs)]
     spec = spec_of(environments[0])
@@ -179,13 +178,13 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
     masks, sampling, rules = components.streams["masks"], components.streams["replay"], config.learner
     num_heads, mask_probability = config.network.num_heads, config.replay.mask_probability
     reward_scale = _sign if config.env.clip_rewards else float
-    here = components.loop
-    if not here.started:
+    state = components.loop
+    if not state.started:
         reset_environments(components)
     while True:
-        q = mask_illegal_actions(learner.q_values(here.observations), here.legal)
-        actions = actor.act(q, here.step, learning=here.learning, legal=here.legal)
-        acting = Acting(q, actor.heads.copy(), actions)
+        q = mask_illegal_actions(learner.q_values(state.observations), state.legal)
+        actions = actor.act(q, state.step, learning=state.learning, legal=state.legal)
+        acting = StepActions(q, actor.heads.copy(), actions)
         bonuses, finished = actor.bonuses(q), []
         for env in range(len(environments)):
             action = int(acting.actions[env])
@@ -195,24 +194,24 @@ def train(config: TrainConfig[Any], components: Components) -> Iterator[StepResu
             replay.add(
                 env, action, learned, observation, mask, terminated=terminated, truncated=truncated, next_legal=legal
             )
-            here.add_step(env, reward, bonuses[env])
+            state.add_step(env, reward, bonuses[env])
             if terminated or truncated:
-                finished.append(here.finish_episode(env, int(actor.heads[env]), info))
+                finished.append(state.finish_episode(env, int(actor.heads[env]), info))
                 observation = reset_environment(components, env)
             else:
-                here.set_legal(env, legal)
-            here.observations[env] = observation
-        before, here.step = here.step, here.step + len(environments)
-        may_learn, updates = here.step >= rules.learning_starts and len(replay) > 0, []
-        for step in range(before + 1, here.step + 1):
+                state.set_legal(env, legal)
+            state.observations[env] = observation
+        before, state.step = state.step, state.step + len(environments)
+        may_learn, updates = state.step >= rules.learning_starts and len(replay) > 0, []
+        for step in range(before + 1, state.step + 1):
             if may_learn and _is_due(step, rules.update_every):
-                batch = replay.sample(rules.batch_size, sampling, config.replay.beta_at(here.step))
+                batch = replay.sample(rules.batch_size, sampling, config.replay.beta_at(state.step))
                 updates.append(learner.update(batch))
                 replay.update_priorities(batch.slot, updates[-1].td_error)
-                here.learning = True
+                state.learning = True
             if _is_due(step, rules.target_every):
                 learner.update_target()
-        yield StepResult(here.step, acting, finished, updates)
+        yield StepResult(state.step, acting, finished, updates)
 
 
 def reset_environment(components: Components, env: int, seed: int | None = None) -> Array:

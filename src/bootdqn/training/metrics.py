@@ -16,12 +16,12 @@ from bootdqn.common.files import RECORD, open_regular, parse_json_object, read_l
 from bootdqn.common.specs import Array
 from bootdqn.exploration.formulas import disagreement, evoi
 from bootdqn.training.loggers import Loggers
-from bootdqn.training.loop import Acting, EpisodeResult, StepResult
+from bootdqn.training.loop import EpisodeResult, StepActions, StepResult
 
 MEASURE_BATCH_SIZE = 256
 
 
-class ActingAverages:
+class ActionStatistics:
     """Means over steps of how often the active head was overruled, the EVOI of the action, and the heads' disagreement.
 
     Steps are measured in batches for speed. Sums are accumulated per step in order, so they do not depend on the
@@ -29,17 +29,17 @@ class ActingAverages:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[Acting] = []
+        self._pending: list[StepActions] = []
         self._steps = 0
         self._sums = {"overruled": 0.0, "evoi": 0.0, "disagreement": 0.0}
 
-    def add(self, acting: Acting) -> None:
+    def add(self, acting: StepActions) -> None:
         """Add one step in every environment."""
-        self._waiting.append(acting)
-        if len(self._waiting) == MEASURE_BATCH_SIZE:
+        self._pending.append(acting)
+        if len(self._pending) == MEASURE_BATCH_SIZE:
             self._measure()
 
-    def take(self) -> dict[str, float | None]:
+    def means_and_reset(self) -> dict[str, float | None]:
         """Return the means since the last call; None where they are not finite, or no step was taken."""
         self._measure()
         means = {name: total / self._steps if self._steps else math.nan for name, total in self._sums.items()}
@@ -53,30 +53,30 @@ class ActingAverages:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the sums."""
-        self._waiting.clear()
+        self._pending.clear()
         self._steps = int(state["steps"])
         self._sums = {name: float(state[name]) for name in self._sums}
 
     def _measure(self) -> None:
-        if not self._waiting:
+        if not self._pending:
             return
-        acting = Acting(*(np.concatenate(arrays) for arrays in zip(*self._waiting, strict=True)))
-        self._waiting.clear()
+        acting = StepActions(*(np.concatenate(arrays) for arrays in zip(*self._pending, strict=True)))
+        self._pending.clear()
         self._steps += len(acting.actions)
         for name, measured in _measures(acting).items():
             for value in measured.tolist():
                 self._sums[name] += value
 
 
-def _measures(acting: Acting) -> dict[str, Array]:
+def _measures(acting: StepActions) -> dict[str, Array]:
     """Return the measures of each of S steps (S,)."""
     q, (steps, _, num_actions) = acting.q, acting.q.shape
-    each = np.arange(steps)
+    step = np.arange(steps)
     with np.errstate(all="ignore"):  # infinities become None
-        worth = evoi(q)[each, acting.actions] if num_actions > 1 else np.zeros(steps)
-        apart: Array = disagreement(q)
-    overruled = acting.actions != q[each, acting.heads].argmax(axis=-1)
-    return {"overruled": overruled, "evoi": worth, "disagreement": apart}
+        evoi_of_action = evoi(q)[step, acting.actions] if num_actions > 1 else np.zeros(steps)
+        disagreements: Array = disagreement(q)
+    overruled = acting.actions != q[step, acting.heads].argmax(axis=-1)
+    return {"overruled": overruled, "evoi": evoi_of_action, "disagreement": disagreements}
 
 
 class UpdateAverages:
@@ -88,7 +88,7 @@ class UpdateAverages:
         self._averaged = 0
         self._loss = 0.0
         self._td_error = 0.0
-        self._acting = ActingAverages()
+        self._acting = ActionStatistics()
 
     def add(self, result: StepResult) -> Iterator[dict[str, Any]]:
         """Add one step in every environment; yield the records that are due."""
@@ -117,7 +117,7 @@ class UpdateAverages:
     def _record(self, step: int) -> dict[str, Any]:
         means = {"loss": self._loss / self._averaged, "td_error": self._td_error / self._averaged}
         self._averaged, self._loss, self._td_error = 0, 0.0, 0.0
-        return {"kind": "update", "step": step, "updates": self.updates} | means | self._acting.take()
+        return {"kind": "update", "step": step, "updates": self.updates} | means | self._acting.means_and_reset()
 
 
 def is_record_due(updates: int, log_every: int) -> bool:
@@ -247,7 +247,7 @@ class MetricsWriter:
         self._loggers.close()
 
 
-def timing_until(path: Path, step: int) -> tuple[int, float]:
+def read_timing_up_to(path: Path, step: int) -> tuple[int, float]:
     """Return how many bytes of the timing in `path` are records up to `step`, and the seconds of the last one.
 
     The file is not synced, so after a power cut its end may be damaged; that does not count.

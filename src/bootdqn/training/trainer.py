@@ -20,7 +20,7 @@ from bootdqn.training.callbacks import Progress, RunCallbacks
 from bootdqn.training.evaluation import Evaluator
 from bootdqn.training.loggers import Logger, Loggers
 from bootdqn.training.loop import Components, reset_environments, train
-from bootdqn.training.metrics import Clock, JsonLines, MetricsWriter, timing_until
+from bootdqn.training.metrics import Clock, JsonLines, MetricsWriter, read_timing_up_to
 from bootdqn.training.state import TrainingState, digest, get_state, set_state
 from bootdqn.training.stopping import make_stopping_rule
 
@@ -121,7 +121,7 @@ class Trainer:
             seconds = float(loaded.state.values["clock"]["seconds"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DamagedFileError(f"{loaded.path} has no clock: {type(error).__name__}: {error}") from error
-        length, last = timing_until(self._directory.timing, self._step)
+        length, last = read_timing_up_to(self._directory.timing, self._step)
         self._timing.cut(length)
         return max(seconds, last)
 
