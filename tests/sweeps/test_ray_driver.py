@@ -11,7 +11,7 @@ import pytest
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.lock import Holder
+from bootdqn.runs.lock import LockHolder
 from bootdqn.runs.plugins import Plugins
 from bootdqn.sweeps.executor import Ended, Fault, Message, Started, execute
 from bootdqn.sweeps.local import RunSettings
@@ -114,14 +114,14 @@ def test_a_run_on_a_host_that_vanished_is_lost_even_if_its_task_never_ends(tmp_p
     backend.start(one)
     lock = RunDirectory(tmp_path / "one").lock
     lock.parent.mkdir()
-    lock.write_text(json.dumps(asdict(Holder("there", "boot", 1, "now", "token"))))
+    lock.write_text(json.dumps(asdict(LockHolder("there", "boot", 1, "now", "token"))))
     assert list(backend.events()) == [Started(one)]
     assert list(backend.events()) == []
     nodes["there"] = node | {"Alive": False}
     assert list(backend.events()) == [Ended(one, None, "its node was lost", Fault.EXTERNAL)]
     backend.start(one)
     assert list(backend.events()) == [], "the lock of the worker that was lost with the host does not count"
-    lock.write_text(json.dumps(asdict(Holder("here", "boot", 1, "now", "other token"))))
+    lock.write_text(json.dumps(asdict(LockHolder("here", "boot", 1, "now", "other token"))))
     assert list(backend.events()) == [Started(one)]
 
 

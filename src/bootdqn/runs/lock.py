@@ -30,7 +30,7 @@ MAX_TEXT = 300
 
 
 @dataclass(frozen=True)
-class Holder:
+class LockHolder:
     """The process that holds a lock."""
 
     host: str
@@ -46,7 +46,7 @@ class Holder:
 class Lock:
     """A lock that this process holds, until another process breaks it as stale."""
 
-    def __init__(self, path: Path, handle: int, holder: Holder) -> None:
+    def __init__(self, path: Path, handle: int, holder: LockHolder) -> None:
         self._path, self._handle, self._holder = path, handle, holder
         self._done = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="lock heartbeat", daemon=True)
@@ -95,8 +95,8 @@ def locked(path: Path) -> Iterator[Lock]:
         lock.release()
 
 
-def holder_of(path: Path) -> Holder | None:
-    """Return the holder that a lock file names, alive or lost; None where it cannot be read."""
+def holder_of(path: Path) -> LockHolder | None:
+    """Return the holder that a lock file names, alive or not; None where it cannot be read."""
     try:
         return _read(path)
     except OSError:
@@ -116,39 +116,39 @@ def is_held(path: Path) -> bool:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         holder = holder_of(path)
         elsewhere = holder is not None and holder.boot_id != _boot_id()
-        return elsewhere and _may_live(time.time() - os.fstat(handle).st_mtime)
+        return elsewhere and _may_be_alive(time.time() - os.fstat(handle).st_mtime)
     except BlockingIOError:
         return True
     finally:
         os.close(handle)
 
 
-def _may_live(silent: float) -> bool:
-    """Return whether a holder on another host may be alive, whose last heartbeat was `silent` seconds ago."""
-    return -HEARTBEAT_SECONDS <= silent < LOST_AFTER_SECONDS  # a future timestamp is not a heartbeat
+def _may_be_alive(seconds_since_heartbeat: float) -> bool:
+    """Return whether a holder on another host may be alive, by the time since its last heartbeat."""
+    return -HEARTBEAT_SECONDS <= seconds_since_heartbeat < LOST_AFTER_SECONDS  # a future timestamp is not a heartbeat
 
 
-def _read(path: Path) -> Holder | None:
+def _read(path: Path) -> LockHolder | None:
     """Return the holder that a lock file names, or None where it is not a lock; an OSError where it cannot be read."""
     try:
         value = json.loads(read_regular(path, MAX_BYTES))
-        named = {field.name: value[field.name] for field in fields(Holder)}
+        named = {field.name: value[field.name] for field in fields(LockHolder)}
     except (DamagedFileError, ValueError, KeyError, TypeError, RecursionError):
         return None
     texts = [text for name, text in named.items() if name != "pid"]
     valid = all(isinstance(text, str) and text.isprintable() and len(text) <= MAX_TEXT for text in texts)
-    return Holder(**named) if valid and type(named["pid"]) is int else None
+    return LockHolder(**named) if valid and type(named["pid"]) is int else None
 
 
 def _acquire(path: Path) -> Lock:
-    holder = Holder(
+    holder = LockHolder(
         platform.node(), _boot_id(), os.getpid(), datetime.now(UTC).isoformat(timespec="seconds"), uuid.uuid4().hex
     )
     while True:
         try:
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
         except FileExistsError:
-            _remove_if_lost(path, holder)
+            _remove_if_stale(path, holder)
             continue
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -163,8 +163,8 @@ def _acquire(path: Path) -> Lock:
         os.close(handle)
 
 
-def _remove_if_lost(path: Path, me: Holder) -> None:
-    """Remove the lock file of a holder that is lost.
+def _remove_if_stale(path: Path, me: LockHolder) -> None:
+    """Remove a lock file that is stale: its holder has ended, or has sent no heartbeat for long.
 
     Raises:
         RunInUseError: The holder may be alive.
@@ -184,9 +184,9 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
             return  # removed or replaced meanwhile: try again
         holder = holder_of(path)
         same_kernel = holder is not None and holder.boot_id == me.boot_id
-        silent = _age(path)
-        if held_here or (not same_kernel and _may_live(silent)):
-            hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - silent:.0f} seconds"
+        age = _age(path)
+        if held_here or (not same_kernel and _may_be_alive(age)):
+            hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - age:.0f} seconds"
             raise RunInUseError(
                 f"run directory {path.parent} is in use by {holder or 'another process'}: wait for it, or choose "
                 f"another run directory{hint}"
@@ -196,12 +196,12 @@ def _remove_if_lost(path: Path, me: Holder) -> None:
         os.close(handle)
 
 
-def _move_away(path: Path, lost: Holder | None) -> None:
-    """Remove the lock of `lost`; a lock that another process made meanwhile is put back."""
+def _move_away(path: Path, stale: LockHolder | None) -> None:
+    """Remove the lock of the holder `stale`; a lock that another process made meanwhile is put back."""
     moved = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     with contextlib.suppress(FileNotFoundError):
         path.rename(moved)
-        if holder_of(moved) != lost:
+        if holder_of(moved) != stale:
             with contextlib.suppress(FileExistsError):
                 path.hardlink_to(moved)
         moved.unlink()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from bootdqn.common.errors import DamagedFileError, UsageError, install_command
 from bootdqn.common.text import format_bytes, format_count
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.lock import LOST_AFTER_SECONDS, Holder, holder_of
+from bootdqn.runs.lock import LOST_AFTER_SECONDS, LockHolder, holder_of
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, execute
 from bootdqn.sweeps.local import RunSettings, ignore_stop_signals, train_run, unblock_stop_signals
 from bootdqn.sweeps.sweep_file import PlannedRun
@@ -92,7 +92,7 @@ class RayBackend:
         self._recalled: set[Any] = set()
         """Those of them that were cancelled to be submitted again."""
         self._started: set[PurePosixPath] = set()
-        self._lost_holders: dict[PurePosixPath, Holder | None] = {}
+        self._lost_holders: dict[PurePosixPath, LockHolder | None] = {}
         """Who held the lock of a run directory when its task was submitted."""
         self._stop_deadline: float | None = None
         self._any_usable = False
