@@ -38,7 +38,7 @@ class Provenance:
     """The provenance of a run: the process that started it, and each that resumed it."""
 
     directory: RunDirectory
-    known: dict[str, Any]
+    content: dict[str, Any]
     """The content of `provenance.json`: at least an id, where the file was removed."""
 
     @classmethod
@@ -60,30 +60,32 @@ class Provenance:
         Raises:
             DamagedFileError: The file cannot be read.
         """
-        known = directory.read_provenance()
-        return cls(directory, known if _ID.fullmatch(str(known.get("id"))) else known | {"id": _new_id()})
+        content = directory.read_provenance()
+        return cls(directory, content if _ID.fullmatch(str(content.get("id"))) else content | {"id": _new_id()})
 
     @property
     def identity(self) -> str:
         """The run's random id, which stays when its directory is moved or renamed."""
-        return str(self.known["id"])
+        return str(self.content["id"])
 
     @property
     def keeps_checkpoint(self) -> bool:
         """Whether the last checkpoint of the run is kept when it is finished."""
-        return self.known.get("keep_checkpoint") is True
+        return self.content.get("keep_checkpoint") is True
 
-    def keeping_checkpoint(self, keep: bool | None) -> "Provenance":
+    def with_keep_checkpoint(self, keep: bool | None) -> "Provenance":
         """Return a copy with `keep_checkpoint` set; None keeps the current value."""
-        return replace(self, known=self.known | {"keep_checkpoint": self.keeps_checkpoint if keep is None else keep})
+        return replace(
+            self, content=self.content | {"keep_checkpoint": self.keeps_checkpoint if keep is None else keep}
+        )
 
     def write(self) -> None:
         """Write it to the run directory."""
-        write_json_atomically(self.directory.provenance, self.known)
+        write_json_atomically(self.directory.provenance, self.content)
 
     def changes_of_user_code(self) -> list[str]:
         """Return a warning for each module of user code that has changed."""
-        before, now = self.known.get("user_code"), digests()
+        before, now = self.content.get("user_code"), digests()
         return [
             f"module {module} has changed since this run was started, so it is no longer exact"
             for module, digest in (before.items() if isinstance(before, dict) else [])
@@ -96,7 +98,7 @@ class Provenance:
         Args:
             compiled: Whether the run learns with the compiled kernel, and so without PyTorch.
         """
-        machine, now = self.known.get("machine"), arithmetic()
+        machine, now = self.content.get("machine"), arithmetic()
         before = machine.get("arithmetic") if isinstance(machine, dict) else None
         if not isinstance(before, dict):
             return []
@@ -111,7 +113,7 @@ class Provenance:
 
     def changes_of_packages(self, package: str) -> list[str]:
         """Return a warning if a package that the numbers depend on has changed; `package` is the environment's."""
-        before = self.known.get("packages")
+        before = self.content.get("packages")
         before, now = before if isinstance(before, dict) else {}, versions(package)
         changed = [name for name in dict.fromkeys((*COMPARED, package)) if name in before and before[name] != now[name]]
         if not changed:
@@ -121,7 +123,7 @@ class Provenance:
 
     def changes_of_gpu(self) -> list[str]:
         """Return a warning if the GPU, CUDA or cuDNN has changed, for a run that uses a GPU."""
-        machine, now = self.known.get("machine"), gpu() or {}
+        machine, now = self.content.get("machine"), gpu() or {}
         before = machine.get("gpu") if isinstance(machine, dict) else None
         if not isinstance(before, dict) or before == now:
             return []
@@ -130,13 +132,13 @@ class Provenance:
             f"this run was started on another GPU ({then}) than it is resumed on ({here}), so it is no longer exact"
         ]
 
-    def write_resumption(self, step: int, threads: int, package: str, not_exact: list[str]) -> None:
-        """Write that this process resumes the run at `step`, and why that is not exact, if it is not."""
-        before = self.known.get("resumed")
-        entry = {"step": step, "not_exact": not_exact, **provenance(threads, package)}
+    def write_resumption(self, step: int, threads: int, package: str, inexact_reasons: list[str]) -> None:
+        """Write that this process resumes the run at `step`, and the reasons why that is not exact, if any."""
+        before = self.content.get("resumed")
+        entry = {"step": step, "not_exact": inexact_reasons, **provenance(threads, package)}
         resumed = [*(before if isinstance(before, list) else []), entry]
-        exact = self.known.get("exact", True) and not not_exact
-        write_json_atomically(self.directory.provenance, self.known | {"exact": exact, "resumed": resumed})
+        exact = self.content.get("exact", True) and not inexact_reasons
+        write_json_atomically(self.directory.provenance, self.content | {"exact": exact, "resumed": resumed})
 
 
 def provenance(threads: int, package: str) -> dict[str, Any]:

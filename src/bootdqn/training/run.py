@@ -100,7 +100,7 @@ def run(
             else:
                 loaded = checkpoints.load(lambda line: callbacks.warn(f"{directory.path}: {line}"))
                 provenance, first_step = Provenance.read(directory), loaded.step + 1
-            provenance = provenance.keeping_checkpoint(saving.keep_checkpoint)
+            provenance = provenance.with_keep_checkpoint(saving.keep_checkpoint)
             # before anything is removed: if a logger cannot be opened, the run is still there
             loggers = _open_loggers(
                 config, directory, provenance, first_step, sweep, tensorboard=tensorboard, wandb=wandb
@@ -125,11 +125,11 @@ def run(
             if loaded is not None:
                 if status.new_budget:
                     write_json_atomically(directory.config, to_flat(config))  # not before the old summary is removed
-                not_exact = [*trainer.not_exact, *_changes(provenance, config, components)]
-                provenance.write_resumption(loaded.step, config.run.threads, package, not_exact)
+                inexact_reasons = [*trainer.inexact_reasons, *_changes(provenance, config, components)]
+                provenance.write_resumption(loaded.step, config.run.threads, package, inexact_reasons)
                 callbacks.info(f"Resuming from step {loaded.step:,}")
-                for problem in not_exact:
-                    callbacks.warn(problem)
+                for reason in inexact_reasons:
+                    callbacks.warn(reason)
             return RunOutcome(*trainer.train())
 
 
@@ -168,7 +168,7 @@ def _leave_finished(status: RunStatus, config: TrainConfig[Any], saving: SavingC
                 write_json_atomically(directory.config, to_flat(config))
             if remove_checkpoint:
                 Checkpoints(directory.checkpoints).remove()
-                Provenance.read(directory).keeping_checkpoint(False).write()
+                Provenance.read(directory).with_keep_checkpoint(False).write()
     return RunOutcome(status.summary, 0, already_finished=True)
 
 

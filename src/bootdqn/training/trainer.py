@@ -62,7 +62,7 @@ class Trainer:
         self._evaluator = Evaluator(config, components.learner.q_values)
         self._state = TrainingState(components, self._metrics, self._stopping_rule, self._evaluator)
         self._timing = JsonLines(directory.timing)
-        self.not_exact: list[str] = []
+        self.inexact_reasons: list[str] = []
         seconds = 0.0
         try:
             if loaded is not None:
@@ -116,7 +116,7 @@ class Trainer:
     def _restore(self, loaded: LoadedCheckpoint) -> float:
         """Restore a checkpoint, and return the seconds that the run had taken until then."""
         self._checkpoints.load_segments(loaded, self._components.replay)
-        self.not_exact = set_state(self._state, loaded.state)
+        self.inexact_reasons = set_state(self._state, loaded.state)
         try:
             seconds = float(loaded.state.values["clock"]["seconds"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
