@@ -31,12 +31,12 @@ def test_the_commands_of_the_readme_run(directory, user_code, capsys):
     assert "report.html" in capsys.readouterr().out
     assert "hopeful" in (directory / "runs/compare/report.html").read_text()
     assert (directory / "runs/inspect.html").exists()
-    origins = {}
+    class_paths = {}
     for file in (directory / "runs/compare").rglob("config.json"):
         config = json.loads(file.read_text())
-        origins.setdefault(config["strategy"], set()).add(config["strategy_from"])
+        class_paths.setdefault(config["strategy"], set()).add(config["strategy_from"])
     mine = {"my_strategy.Hopeful"}
-    assert origins == {"greedy": {None}, "evoi:reduce=sum": {None}, "hopeful": mine, "hopeful:hope=1.0": mine}
+    assert class_paths == {"greedy": {None}, "evoi:reduce=sum": {None}, "hopeful": mine, "hopeful:hope=1.0": mine}
 
 
 def test_without_hope_it_is_bootdqn_to_the_byte(directory, user_code):

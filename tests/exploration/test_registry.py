@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bootdqn import Gain, Strategy, format_strategy, head_values, parse_strategy, register_strategy
 from bootdqn.common.errors import UsageError
 from bootdqn.common.user_code import UserCodeNotImportedError
-from bootdqn.exploration.registry import known_strategies, parse_strategy_from, registered_name, registered_origins
+from bootdqn.exploration.registry import known_strategies, parse_strategy_from, registered_class_paths, registered_name
 from bootdqn.exploration.strategies import STRATEGIES
 
 pytestmark = pytest.mark.usefixtures("user_code")
@@ -217,14 +217,14 @@ def test_an_invalid_strategy_is_an_error_with_the_reason(strategy, message):
         return
     with pytest.raises(ValueError, match=message):
         register_strategy(strategy)
-    assert registered_origins() == ()
+    assert registered_class_paths() == ()
 
 
 def test_a_name_is_for_one_strategy_only_but_a_class_may_be_written_anew():
     first, second = make(), make()
-    for origin in ("a.Mine", "b.Mine", "a.Mine"):
-        register_strategy(first, origin)
-    assert registered_origins() == ("a.Mine",)
+    for class_path in ("a.Mine", "b.Mine", "a.Mine"):
+        register_strategy(first, class_path)
+    assert registered_class_paths() == ("a.Mine",)
     with pytest.raises(ValueError, match=r"'mine' is the name of a.Mine already; give Mine another one"):
         register_strategy(second, "c.Mine")
     register_strategy(second, "a.Mine")
@@ -236,11 +236,11 @@ def test_a_name_is_for_one_strategy_only_but_a_class_may_be_written_anew():
 
 def test_a_strategy_knows_where_it_came_from_and_one_of_the_package_is_from_nowhere():
     register_strategy(Every)
-    origin = f"{HERE}.Every"
-    assert registered_origins() == (origin,)
-    assert registered_name(origin) == "every"
-    assert parse_strategy_from("every:count=1", None) == (Every(count=1), origin)
-    assert parse_strategy_from("every", origin) == (Every(), origin)
+    class_path = f"{HERE}.Every"
+    assert registered_class_paths() == (class_path,)
+    assert registered_name(class_path) == "every"
+    assert parse_strategy_from("every:count=1", None) == (Every(count=1), class_path)
+    assert parse_strategy_from("every", class_path) == (Every(), class_path)
     assert parse_strategy_from("gain", None) == (Gain(), None)
 
 
@@ -248,7 +248,7 @@ def test_a_script_has_one_name_in_every_process():
     mine = make()
     mine.__module__ = "__mp_main__"
     register_strategy(mine)
-    assert registered_origins() == ("__main__.Mine",)
+    assert registered_class_paths() == ("__main__.Mine",)
 
 
 def test_a_strategy_of_a_script_that_ended_is_not_asked_for_by_a_flag_that_cannot_work(user_code):
@@ -274,7 +274,7 @@ def test_a_claim_that_is_not_true_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("text", "origin", "message"),
+    ("text", "class_path", "message"),
     [
         (None, "mod.Mine", "no module 'mod' is installed, or in /"),
         (None, "mod.deep.Mine", "no module 'mod' is installed"),
@@ -287,11 +287,11 @@ def test_a_claim_that_is_not_true_is_an_error():
         ("import sys; sys.exit(3)", "mod.Mine", "cannot be imported: SystemExit: 3"),
     ],
 )
-def test_a_module_without_a_strategy_is_an_error_with_the_reason(user_code, text, origin, message):
+def test_a_module_without_a_strategy_is_an_error_with_the_reason(user_code, text, class_path, message):
     if text is not None:
         user_code.write("mod", text)
     with pytest.raises(UsageError, match=message):
-        user_code.load_strategy(origin)
+        user_code.load_strategy(class_path)
 
 
 def test_the_current_directory_takes_no_other_modules_place(user_code):

@@ -90,12 +90,12 @@ class UserCode:
     def import_environments(self, module):
         user_code.import_environments(module)
 
-    def load_strategy(self, origin):
-        return registry.load_strategy(origin)
+    def load_strategy(self, class_path):
+        return registry.load_strategy(class_path)
 
     def forget(self):
         """Make this process one that has imported nothing from the directory, and nothing by request."""
-        for known in (user_code._IMPORTED, registry._REGISTERED, registry._ORIGINS):
+        for known in (user_code._IMPORTED, registry._REGISTERED, registry._CLASS_PATHS):
             known.clear()
         sys.path[:] = self._path
         for name, module in list(sys.modules.items()):

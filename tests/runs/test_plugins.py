@@ -196,8 +196,10 @@ def test_a_sweep_mixes_strategies_and_its_workers_import_the_given_modules(user_
     )
     out = tmp_path / "out"
     assert run_command_line(["sweep", "compare.toml", *MINE, "--out", str(out), "--workers", "1"]) == 0
-    origins = {path: config_of(out / path / "seed-0")["strategy_from"] for path in ("greedy", "mine", "mine-scale-2.0")}
-    assert list(origins.values()) == [None, "my_strategy.Mine", "my_strategy.Mine"]
+    class_paths = {
+        path: config_of(out / path / "seed-0")["strategy_from"] for path in ("greedy", "mine", "mine-scale-2.0")
+    }
+    assert list(class_paths.values()) == [None, "my_strategy.Mine", "my_strategy.Mine"]
     for name in ("mine", "mine-scale-2.0"):
         from bootdqn.training.run import run
 

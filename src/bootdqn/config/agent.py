@@ -38,9 +38,9 @@ class ActorConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        strategy, origin = parse_strategy_from(self.strategy, self.strategy_from)
+        strategy, class_path = parse_strategy_from(self.strategy, self.strategy_from)
         object.__setattr__(self, "strategy", format_strategy(strategy))
-        object.__setattr__(self, "strategy_from", origin)
+        object.__setattr__(self, "strategy_from", class_path)
         if (self.epsilon_end is None) != (self.epsilon_steps is None):
             raise ValueError("--epsilon-end and --epsilon-steps must be given together")
         if self.epsilon_end is not None and self.epsilon_end > self.epsilon:

@@ -17,7 +17,7 @@ from bootdqn.exploration.strategies import STRATEGIES, Strategy
 
 StrategyT = TypeVar("StrategyT", bound=type[Any])
 _REGISTERED: dict[str, type[Strategy]] = {}
-_ORIGINS: dict[type[Strategy], str] = {}
+_CLASS_PATHS: dict[type[Strategy], str] = {}
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -84,25 +84,25 @@ def format_strategy(strategy: Strategy) -> str:
     return strategy.name + (":" + ",".join(changed) if changed else "")
 
 
-def parse_strategy_from(text: str, origin: str | None) -> tuple[Strategy, str | None]:
-    """Return the strategy that `text` describes and its origin, MODULE.CLASS, or None for one of this package.
+def parse_strategy_from(text: str, class_path: str | None) -> tuple[Strategy, str | None]:
+    """Return the strategy that `text` describes, and the path of its class, MODULE.CLASS (None: one of this package).
 
     Args:
         text: The strategy, as for `parse_strategy`.
-        origin: The origin that it must have (None: any).
+        class_path: The path of its class, MODULE.CLASS, if it must have a certain one (None: any).
 
     Raises:
-        ValueError: `text` is not valid, or describes a strategy of another origin.
-        UserCodeNotImportedError: No strategy was registered from `origin`.
+        ValueError: `text` is not valid, or describes a strategy of another class.
+        UserCodeNotImportedError: No strategy was registered from `class_path`.
     """
-    name = None if origin is None else registered_name(origin)
+    name = None if class_path is None else registered_name(class_path)
     strategy = parse_strategy(text)
-    found = _ORIGINS.get(type(strategy))
-    if origin not in (None, found):
+    registered_path = _CLASS_PATHS.get(type(strategy))
+    if class_path not in (None, registered_path):
         raise ValueError(
-            f"--strategy {text} is not --strategy-from {origin}, whose name is {name}; leave one of them out"
+            f"--strategy {text} is not --strategy-from {class_path}, whose name is {name}; leave one of them out"
         )
-    return strategy, found
+    return strategy, registered_path
 
 
 def _format_value(key: str, value: Any) -> str:
@@ -120,14 +120,14 @@ def _listed(names: Iterable[str]) -> str:
 # Registration
 
 
-def register_strategy(strategy: StrategyT, origin: str | None = None) -> StrategyT:
+def register_strategy(strategy: StrategyT, class_path: str | None = None) -> StrategyT:
     """Register a strategy under its `name`, for `parse_strategy`, configurations and the command line.
 
     Can be used as a decorator above `@dataclass(frozen=True)`.
 
     Args:
         strategy: A frozen dataclass with a `name`, a default for every parameter, and the methods of `Strategy`.
-        origin: MODULE.CLASS that imports it (None: where it is defined).
+        class_path: MODULE.CLASS that imports it (None: where it is defined).
 
     Returns:
         The same class.
@@ -136,46 +136,46 @@ def register_strategy(strategy: StrategyT, origin: str | None = None) -> Strateg
         ValueError: It is not such a class, its name is taken, or its methods return something else than they should.
     """
     _check_class(strategy)
-    origin = origin or f"{strategy.__module__}.{strategy.__qualname__}"
-    origin = re.sub(r"^__mp_main__\.", "__main__.", origin)  # the name of the same script in a worker process
-    _check_name(strategy, origin)
+    class_path = class_path or f"{strategy.__module__}.{strategy.__qualname__}"
+    class_path = re.sub(r"^__mp_main__\.", "__main__.", class_path)  # the name of the same script in a worker process
+    _check_name(strategy, class_path)
     _check_parameters(strategy)
     _check_results(strategy)
     _REGISTERED[strategy.name] = strategy
-    _ORIGINS[strategy] = origin
+    _CLASS_PATHS[strategy] = class_path
     return strategy
 
 
-def load_strategy(origin: str, directory: Path | None = None) -> type[Strategy]:
+def load_strategy(class_path: str, directory: Path | None = None) -> type[Strategy]:
     """Import the strategy MODULE.CLASS, for `--strategy-from`, and register it.
 
     Args:
-        origin: MODULE.CLASS.
+        class_path: MODULE.CLASS.
         directory: Searched after the installed modules (None: the current one).
 
     Raises:
-        ValueError: `origin` is not of that form.
+        ValueError: `class_path` is not of that form.
         UsageError: There is no such class, or it cannot be registered.
     """
-    flag = f"--strategy-from {origin}"
-    _check_origin(origin)
-    if warning := script_warning(origin):
+    flag = f"--strategy-from {class_path}"
+    _check_class_path(class_path)
+    if warning := script_warning(class_path):
         raise UsageError(warning)
-    module_name, _, name = origin.rpartition(".")
+    module_name, _, name = class_path.rpartition(".")
     module = import_code(module_name, flag, directory)
     if not hasattr(module, name):
         hint = did_you_mean(name, vars(module))
         raise UsageError(f"{flag}: {module_name} ({getattr(module, '__file__', None)}) has no {name!r}{hint}")
     strategy: type[Strategy] = getattr(module, name)
     try:
-        return register_strategy(strategy, origin)
+        return register_strategy(strategy, class_path)
     except ValueError as error:
         raise UsageError(f"{flag}: {error}") from error
 
 
-def registered_origins() -> tuple[str, ...]:
-    """Return the origins of the registered strategies, MODULE.CLASS, in order."""
-    return tuple(_ORIGINS[strategy] for strategy in _REGISTERED.values())
+def registered_class_paths() -> tuple[str, ...]:
+    """Return the paths of the registered classes, MODULE.CLASS, in order."""
+    return tuple(_CLASS_PATHS[strategy] for strategy in _REGISTERED.values())
 
 
 def registered_modules() -> tuple[str, ...]:
@@ -183,79 +183,83 @@ def registered_modules() -> tuple[str, ...]:
     return tuple(strategy.__module__ for strategy in _REGISTERED.values())
 
 
-def registered_name(origin: str) -> str:
-    """Return the name of the registered strategy with this origin.
+def registered_name(class_path: str) -> str:
+    """Return the name of the registered strategy of the class MODULE.CLASS.
 
     Raises:
         UserCodeNotImportedError: There is none.
-        ValueError: `origin` is not MODULE.CLASS, or cannot be imported.
+        ValueError: `class_path` is not MODULE.CLASS, or cannot be imported.
     """
     for strategy in _REGISTERED.values():
-        if _ORIGINS[strategy] == origin:
+        if _CLASS_PATHS[strategy] == class_path:
             return strategy.name
-    _check_origin(origin)
-    if warning := script_warning(origin):
+    _check_class_path(class_path)
+    if warning := script_warning(class_path):
         raise ValueError(warning)
-    raise UserCodeNotImportedError(f"--strategy-from {origin}")
+    raise UserCodeNotImportedError(f"--strategy-from {class_path}")
 
 
-def script_warning(origin: str) -> str:
+def script_warning(class_path: str) -> str:
     """Return a warning about a strategy of a script or notebook, which cannot be imported; empty for others."""
-    if not origin.startswith("__main__."):
+    if not class_path.startswith("__main__."):
         return ""
     return (
-        f"{origin} is a class of a script or notebook, where no command such as bootdqn inspect finds it again: define "
-        "it in a module (a file of its own), or open the run from a program that registers it"
+        f"{class_path} is a class of a script or notebook, where no command such as bootdqn inspect finds it again: "
+        "define it in a module (a file of its own), or open the run from a program that registers it"
     )
 
 
-def _check_origin(origin: str) -> None:
-    file = Path(origin)
-    if not is_module_name(origin) or "." not in origin or file.suffix == ".py":
+def _check_class_path(class_path: str) -> None:
+    file = Path(class_path)
+    if not is_module_name(class_path) or "." not in class_path or file.suffix == ".py":
         module = file.stem if file.suffix == ".py" and is_module_name(file.stem) else "my_strategy"
-        raise ValueError(f"--strategy-from must be MODULE.CLASS, as in {module}.MyStrategy; got {origin!r}")
+        raise ValueError(f"--strategy-from must be MODULE.CLASS, as in {module}.MyStrategy; got {class_path!r}")
 
 
 def _check_class(strategy: Any) -> None:
     if not isinstance(strategy, type):
         raise ValueError(f"a strategy is a class, got {strategy!r}")
-    word = strategy.__name__
+    class_name = strategy.__name__
     if "__dataclass_params__" not in vars(strategy) or not strategy.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        raise ValueError(f"{word} must be a frozen dataclass; write @dataclass(frozen=True) above it")
+        raise ValueError(f"{class_name} must be a frozen dataclass; write @dataclass(frozen=True) above it")
     for method in ("scores", "select"):
         if not callable(getattr(strategy, method, None)):
-            raise ValueError(f"{word} has no method {method}; let it inherit from bootdqn.Strategy, and write scores")
+            raise ValueError(
+                f"{class_name} has no method {method}; let it inherit from bootdqn.Strategy, and write scores"
+            )
     if strategy.scores is Strategy.scores:  # type: ignore[attr-defined]
-        raise ValueError(f"{word} has no method scores; write scores(self, q, head), which returns (..., A)")
+        raise ValueError(f"{class_name} has no method scores; write scores(self, q, head), which returns (..., A)")
 
 
-def _check_name(strategy: Any, origin: str) -> None:
-    word, name = strategy.__name__, getattr(strategy, "name", None)
+def _check_name(strategy: Any, class_path: str) -> None:
+    class_name, name = strategy.__name__, getattr(strategy, "name", None)
     if "name" in {field.name for field in fields(strategy)}:
-        raise ValueError(f"{word}.name must not be a parameter; write name: ClassVar[str] = ...")
+        raise ValueError(f"{class_name}.name must not be a parameter; write name: ClassVar[str] = ...")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f'{word} needs a name for the command line, as in name: ClassVar[str] = "mine"; got {name!r}')
+        raise ValueError(
+            f'{class_name} needs a name for the command line, as in name: ClassVar[str] = "mine"; got {name!r}'
+        )
     if name in {built_in.name for built_in in STRATEGIES}:
-        raise ValueError(f"{name!r} is a strategy of bootdqn; give {word} another name")
+        raise ValueError(f"{name!r} is a strategy of bootdqn; give {class_name} another name")
     other = _REGISTERED.get(name, strategy)
-    if other is not strategy and _ORIGINS[other] != origin:
-        raise ValueError(f"{name!r} is the name of {_ORIGINS[other]} already; give {word} another one")
+    if other is not strategy and _CLASS_PATHS[other] != class_path:
+        raise ValueError(f"{name!r} is the name of {_CLASS_PATHS[other]} already; give {class_name} another one")
 
 
 def _check_parameters(strategy: Any) -> None:
-    word = strategy.__name__
+    class_name = strategy.__name__
     try:
         kinds = get_type_hints(strategy)
     except NameError as error:
-        raise ValueError(f"the types of {word}'s parameters cannot be found: {error}") from error
+        raise ValueError(f"the types of {class_name}'s parameters cannot be found: {error}") from error
     for field in fields(strategy):
         if not _is_parameter_type(kinds[field.name]):
             raise ValueError(
-                f"{word}.{field.name} must be a float, int, bool, str or a Literal of strings, to be written on the "
+                f"{class_name}.{field.name} must be a float, int, bool, str or a Literal of strings, to be written on the "
                 f"command line; got {kinds[field.name]}"
             )
         if field.default is MISSING or not field.init:
-            raise ValueError(f"{word}.{field.name} needs a plain default; write {field.name}: ... = ...")
+            raise ValueError(f"{class_name}.{field.name} needs a plain default; write {field.name}: ... = ...")
 
 
 def _is_parameter_type(kind: Any) -> bool:

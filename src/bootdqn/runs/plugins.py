@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bootdqn.common.user_code import import_environments, imported_environments
-from bootdqn.exploration.registry import load_strategy, registered_modules, registered_origins
+from bootdqn.exploration.registry import load_strategy, registered_class_paths, registered_modules
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Plugins:
         """
         for module in self.imports:
             import_environments(module, self.directory)
-        for origin in self.strategies:
-            if origin not in registered_origins():
-                load_strategy(origin, self.directory)
+        for class_path in self.strategies:
+            if class_path not in registered_class_paths():
+                load_strategy(class_path, self.directory)
 
 
 def loaded_plugins() -> Plugins:
     """Return the plugins that this process has imported."""
-    return Plugins(registered_origins(), imported_environments(), Path.cwd())
+    return Plugins(registered_class_paths(), imported_environments(), Path.cwd())
 
 
 def digests() -> dict[str, str | None]:
