@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bootdqn.agent.shared_torso_kernel import ROWS, padded
+from bootdqn.agent.kernel_memory import padded
+from bootdqn.agent.shared_torso_kernel import ROWS
 from bootdqn.agent.torsos import Pixels
 from bootdqn.agent.vectors import WIDE, data_of, filled_wide, fma, load_wide, rectified, store, total, where_nonzero
 from bootdqn.common.specs import Array

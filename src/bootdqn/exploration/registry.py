@@ -255,8 +255,8 @@ def _check_parameters(strategy: Any) -> None:
     for field in fields(strategy):
         if not _is_parameter_type(kinds[field.name]):
             raise ValueError(
-                f"{class_name}.{field.name} must be a float, int, bool, str or a Literal of strings, to be written on the "
-                f"command line; got {kinds[field.name]}"
+                f"{class_name}.{field.name} must be a float, int, bool, str or a Literal of strings, to be written "
+                f"on the command line; got {kinds[field.name]}"
             )
         if field.default is MISSING or not field.init:
             raise ValueError(f"{class_name}.{field.name} needs a plain default; write {field.name}: ... = ...")

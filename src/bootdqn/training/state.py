@@ -71,9 +71,9 @@ def set_state(training: TrainingState, state: State) -> list[str]:
         )
         components.replay.set_state(arrays["replay"])
         _check_indices(components.replay.actions, components.spec.num_actions, "actions in the replay")
-        if components.replay.num_masked_actions not in (None, components.spec.num_actions):
-            saved, num_actions = components.replay.num_masked_actions, components.spec.num_actions
-            raise ValueError(f"saved with masks of {saved} actions, this run has {num_actions}")
+        masked, num_actions = components.replay.num_masked_actions, components.spec.num_actions
+        if masked not in (None, num_actions):
+            raise ValueError(f"saved with masks of {masked} actions, this run has {num_actions}")
         components.streams.set_state(values["streams"])
         components.actor.heads[:] = checked_array(loop, "heads", components.actor.heads)
         _check_indices(components.actor.heads, components.actor.num_heads, "head indices")
