@@ -172,7 +172,7 @@ SWING_UP = DocsFigure(
 )
 DOORKEY = DocsFigure(
     doorkey_figure,
-    "Evaluation return on DoorKey-5x5 against steps, a line for each seed",
+    "Evaluation return on DoorKey-5x5 against steps: ten seeds and their mean",
     "`MiniGrid-DoorKey-5x5-v0`, the defaults of `train minigrid`: evaluations by the vote of the heads, ten episodes "
     "each. Dashed: a run whose last four evaluations are above it counts as solved.",
 )

@@ -59,13 +59,16 @@ def _scores_table(name: str, groups: dict[str, pd.DataFrame]) -> str:
 
 
 def doorkey_figure(study: str) -> Figure:
-    """Plot the evaluations of every run against steps."""
+    """Plot the evaluations of every run against steps, and their mean over seeds."""
     evaluations = load_metrics(studies.read_study(study).counted("gym"), kind="evaluation")
     with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(7.5, 3.4), layout="constrained")
         axes = figure.subplots()
-        for seed, of_run in evaluations.groupby("seed"):
-            axes.plot(of_run.step, of_run.mean_return, marker=".", linewidth=1.2, label=f"seed {seed}")
+        for _, of_run in evaluations.groupby("seed"):
+            (line,) = axes.plot(of_run.step, of_run.mean_return, color="C0", linewidth=0.9, alpha=0.4)
+        line.set_label("a seed")
+        mean = evaluations.groupby("step").mean_return.mean()
+        axes.plot(mean.index, mean, color="C0", marker=".", linewidth=2.2, label="mean")
         axes.axhline(SOLVED, linestyle="--", color="#888888", linewidth=1)
         axes.set_xlim(left=0)
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

@@ -44,7 +44,9 @@ def main(arguments: list[str]) -> int:
     """Repeat the runs one after the other; return 1 if any summary differs."""
     parser = argparse.ArgumentParser(prog="python -m reproduction.rerun", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("study", choices=studies_with_runs(), metavar="STUDY", help=", ".join(studies_with_runs()))
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="names of runs, or of directories above them, as size-10 (none: all)")
+    parser.add_argument(
+        "runs", nargs="*", metavar="RUN", help="names of runs, or of directories above them, as size-10 (none: all)"
+    )
     parser.add_argument("--shortest", type=int, metavar="N", help="only the N runs with the fewest steps")
     args = parser.parse_args(arguments)
     finished = [row for row in read_rows(args.study) if is_finished(row)]

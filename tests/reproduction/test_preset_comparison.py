@@ -30,7 +30,9 @@ def p_value(ours, theirs):
     values, size = [*ours, *theirs], len(ours)
     middle = size * len(theirs) / 2
     deals = [set(chosen) for chosen in combinations(range(len(values)), size)]
-    dealt = [wins([values[i] for i in deal], [values[i] for i in range(len(values)) if i not in deal]) for deal in deals]
+    dealt = [
+        wins([values[i] for i in deal], [values[i] for i in range(len(values)) if i not in deal]) for deal in deals
+    ]
     return mean(abs(number - middle) >= abs(wins(ours, theirs) - middle) for number in dealt)
 
 

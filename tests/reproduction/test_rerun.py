@@ -29,7 +29,7 @@ def test_an_unknown_run_is_an_error_that_names_one(capsys):
 
 def test_a_name_chooses_a_run_or_all_below_it_and_no_longer_name(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(archive, "RESULTS", tmp_path)
-    monkeypatch.setattr(rerun, "differences", lambda row: [])
+    monkeypatch.setattr(rerun, "differences", lambda _: [])
     runs = ("size-5/gain/seed-1", "size-5/gain/seed-10", "size-5/gain-scale-2.0/seed-1")
     archive.write_rows("study", [{"run": run, "summary": {"status": "finished", "steps": 1}} for run in runs])
     assert rerun.main(["study", "size-5/gain/seed-1"]) == 0
