@@ -75,10 +75,10 @@ def train_here(runs, out, _workers, _on_event, **options):
     """Train runs in this process, in place of the worker processes."""
     from bootdqn.runs.plugins import loaded_plugins
     from bootdqn.sweeps.executor import SweepOutcome
-    from bootdqn.sweeps.local import RunSettings, train_run
+    from bootdqn.sweeps.local import RunSettings, train_planned_run
 
     settings = RunSettings(out, loaded_plugins(), options["saving"])
-    return SweepOutcome([train_run(planned, settings) for planned in runs])
+    return SweepOutcome([train_planned_run(planned, settings) for planned in runs])
 
 
 def run_commands(send, bases, path, tasks):

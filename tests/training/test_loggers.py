@@ -11,7 +11,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.config.train import LoggerConfig, from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.plugins import Plugins
-from bootdqn.sweeps.local import RunSettings, train_run
+from bootdqn.sweeps.local import RunSettings, train_planned_run
 from bootdqn.sweeps.run_sweep import run_sweep
 from bootdqn.sweeps.sweep_file import deep_sea_race
 from bootdqn.training.callbacks import RunCallbacks
@@ -193,7 +193,7 @@ def test_the_runs_of_a_sweep_are_one_group_each_named_by_its_directory(tmp_path,
     out = tmp_path / "my-sweep"
     settings = RunSettings(out, Plugins(), None, LoggerConfig(tensorboard=True, wandb=True))
     for planned in deep_sea_race(["greedy", "gain"], [3], num_seeds=1, max_episodes=5).runs():
-        assert train_run(planned, settings).finished
+        assert train_planned_run(planned, settings).finished
         assert list((out / planned.name / "tensorboard").iterdir())
     assert [(run["group"], run["name"]) for run in started] == [
         ("my-sweep", "size-3/greedy/seed-0"),

@@ -182,7 +182,7 @@ def _train_and_report(planned: PlannedRun, settings: RunSettings, connection: "C
             parent_is_alive = False
             signal.raise_signal(signal.SIGTERM)  # save a checkpoint and stop
 
-    return train_run(
+    return train_planned_run(
         planned,
         settings,
         show=lambda progress: send(Progressed(planned, progress)),
@@ -190,7 +190,7 @@ def _train_and_report(planned: PlannedRun, settings: RunSettings, connection: "C
     )
 
 
-def train_run(
+def train_planned_run(
     planned: PlannedRun,
     settings: RunSettings,
     *,

@@ -21,7 +21,7 @@ from bootdqn.common.text import format_bytes, format_count
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import LOST_AFTER_SECONDS, LockHolder, holder_of
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, execute
-from bootdqn.sweeps.local import RunSettings, ignore_stop_signals, train_run, unblock_stop_signals
+from bootdqn.sweeps.local import RunSettings, ignore_stop_signals, train_planned_run, unblock_stop_signals
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
 
@@ -289,7 +289,7 @@ def train_on_node(planned: PlannedRun, settings: RunSettings, token: Path) -> Ta
     warnings: list[str] = []
     problem = node_problem(settings, token)
     if problem is None:
-        end = train_run(planned, settings, warn=warnings.append, lock_timeout=LOCK_TIMEOUT_SECONDS)
+        end = train_planned_run(planned, settings, warn=warnings.append, lock_timeout=LOCK_TIMEOUT_SECONDS)
         if end.error is None:
             return TaskResult(end, warnings, node)
         problem = node_problem(settings, token)
