@@ -28,7 +28,7 @@ from bootdqn.config.train import from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.loop import make_components, train
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 
 MARGIN = 75.0
 CLOSE = 0.02
@@ -72,7 +72,7 @@ def mean_return(directory: Path, seed: int, precision: str) -> float:
     """Train on CartPole and return the mean evaluation return after the first steps."""
     settings = {"environment": "gym", "env_id": "CartPole-v1", "total_steps": TOTAL_STEPS, "precision": precision}
     path = directory / f"{precision}-{seed}"
-    run(from_flat(settings | {"seed": seed, "eval_every_steps": EVALUATE_EVERY, "eval_max_steps": 5000}), path)
+    train_run(from_flat(settings | {"seed": seed, "eval_every_steps": EVALUATE_EVERY, "eval_max_steps": 5000}), path)
     evaluations = RunDirectory(path).read_metrics("evaluation")
     return float(np.mean([record["mean_return"] for record in evaluations if record["step"] > COUNT_AFTER]))
 

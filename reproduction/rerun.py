@@ -17,7 +17,7 @@ from pathlib import Path
 from bootdqn.config.train import from_flat
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.display import progress_line
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reproduction.archive import Row, is_finished, read_rows, studies_with_runs
 
 
@@ -35,7 +35,7 @@ def differences(row: Row) -> list[str]:
     """Repeat a run, and return in words which entries of its summary are not what they were."""
     with tempfile.TemporaryDirectory() as scratch, progress_line(row["run"]) as shown:
         callbacks = RunCallbacks(shown.show, warn=shown.warn)
-        now = run(from_flat(row["config"]), Path(scratch) / "run", callbacks).summary
+        now = train_run(from_flat(row["config"]), Path(scratch) / "run", callbacks).summary
     before = {key: value for key, value in row["summary"].items() if key != "seconds"}
     return [f"{key} was {value}, now {now.get(key)}" for key, value in before.items() if now.get(key) != value]
 

@@ -80,14 +80,14 @@ def train(
     """
     from bootdqn.config.train import SavingConfig, from_flat
     from bootdqn.training.display import progress_line
-    from bootdqn.training.run import default_run_dir, run
+    from bootdqn.training.run import default_run_dir, train_run
 
     config = from_flat(_all_settings(environment, settings))
     if warning := script_warning(config.actor.strategy_from or ""):
         warnings.warn(warning, stacklevel=2)
     path = default_run_dir(config) if run_dir is None else Path(run_dir)
     with progress_line(str(path), quiet=not progress) as callbacks:
-        outcome = run(
+        outcome = train_run(
             config,
             path,
             callbacks._replace(warn=partial(warnings.warn, stacklevel=2)),

@@ -20,12 +20,12 @@ class ReachedError(Exception):
 @pytest.mark.parametrize(
     ("line", "doing", "expected"),
     [
-        (TRAIN, "training.run.run", UNTOLD),
-        (f"{TRAIN} --tensorboard", "training.run.run", UNTOLD | {"tensorboard": True}),
-        (f"{TRAIN} --wandb", "training.run.run", UNTOLD | {"wandb": True}),
-        (f"{TRAIN} --restart", "training.run.run", UNTOLD | {"restart": True}),
-        (f"{TRAIN} {EVERY}", "training.run.run", UNTOLD | SAVING),
-        (f"resume begun {EVERY}", "training.run.run", UNTOLD | SAVING),
+        (TRAIN, "training.run.train_run", UNTOLD),
+        (f"{TRAIN} --tensorboard", "training.run.train_run", UNTOLD | {"tensorboard": True}),
+        (f"{TRAIN} --wandb", "training.run.train_run", UNTOLD | {"wandb": True}),
+        (f"{TRAIN} --restart", "training.run.train_run", UNTOLD | {"restart": True}),
+        (f"{TRAIN} {EVERY}", "training.run.train_run", UNTOLD | SAVING),
+        (f"resume begun {EVERY}", "training.run.train_run", UNTOLD | SAVING),
         (f"{SWEEP} --retries 4 {EVERY}", "sweeps.run_sweep.run_sweep", {"retries": 4, **SAVING}),
         (f"{SWEEP} --wandb", "sweeps.run_sweep.run_sweep", {"loggers": LoggerConfig(wandb=True)}),
         (f"{SWEEP} --tensorboard", "sweeps.run_sweep.run_sweep", {"loggers": LoggerConfig(tensorboard=True)}),

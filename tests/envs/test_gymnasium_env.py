@@ -13,7 +13,7 @@ from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError, SeededEpisodes, make_gymnasium_env
 from bootdqn.envs.registration import versioned_id
 from bootdqn.training.callbacks import NO_CALLBACKS
-from bootdqn.training.run import default_run_dir, run
+from bootdqn.training.run import default_run_dir, train_run
 
 
 def cart_pole():
@@ -207,13 +207,13 @@ def test_a_run_records_the_version_and_resumes_by_either_name(three_versions, tm
     small = {"environment": "gym", "total_steps": 30, "learning_starts": 10, "hidden_sizes": [4], "num_heads": 2}
     messages = []
     callbacks = NO_CALLBACKS._replace(info=messages.append)
-    run(from_flat(small | {"env_id": three_versions}), tmp_path / "run", callbacks)
+    train_run(from_flat(small | {"env_id": three_versions}), tmp_path / "run", callbacks)
     assert json.loads((tmp_path / "run/config.json").read_text())["env_id"] == f"{three_versions}-v10"
     assert f"{three_versions} is {three_versions}-v10, its latest version" in messages
     for same in (three_versions, f"{three_versions}-v10"):
-        assert run(from_flat(small | {"env_id": same}), tmp_path / "run").already_finished
+        assert train_run(from_flat(small | {"env_id": same}), tmp_path / "run").already_finished
     with pytest.raises(UsageError, match="holds another configuration"):
-        run(from_flat(small | {"env_id": f"{three_versions}-v3"}), tmp_path / "run")
+        train_run(from_flat(small | {"env_id": f"{three_versions}-v3"}), tmp_path / "run")
     names = [default_run_dir(from_flat(small | {"env_id": f"{three_versions}{end}"})).name for end in ("", "-v10")]
     assert names[0] == names[1]
 
@@ -221,6 +221,6 @@ def test_a_run_records_the_version_and_resumes_by_either_name(three_versions, tm
 def test_a_run_that_an_earlier_version_recorded_without_a_version_is_the_same_run(three_versions, tmp_path):
     small = {"environment": "gym", "total_steps": 30, "learning_starts": 10, "hidden_sizes": [4], "num_heads": 2}
     config = from_flat(small | {"env_id": three_versions})
-    run(config, tmp_path / "run")
+    train_run(config, tmp_path / "run")
     (tmp_path / "run/config.json").write_text(json.dumps(to_flat(config)))
-    assert run(config, tmp_path / "run").already_finished
+    assert train_run(config, tmp_path / "run").already_finished

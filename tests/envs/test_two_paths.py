@@ -17,7 +17,7 @@ from bootdqn.config.train import from_flat
 from bootdqn.envs.factory import make_environment, spec_of
 from bootdqn.envs.two_paths import TwoPaths
 from bootdqn.inspector.page import inspect_run
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 
 SIZES = [(1, 10), (2, 10), (1, 1), (3, 2), (4, 7)]
 of_every_size = pytest.mark.parametrize(("short", "long"), SIZES)
@@ -260,7 +260,7 @@ def test_the_image_has_a_cell_for_every_state_and_another_for_the_agent():
 
 def test_it_is_trained_on_and_inspected_by_the_names_of_its_actions(tmp_path):
     settings = {"environment": "gym", "env_id": "bootdqn/TwoPaths-v0", "total_steps": 100, "learning_starts": 32}
-    run(from_flat(settings | {"eval_every_steps": None, "num_heads": 3, "hidden_sizes": [8]}), tmp_path / "run")
+    train_run(from_flat(settings | {"eval_every_steps": None, "num_heads": 3, "hidden_sizes": [8]}), tmp_path / "run")
     inspect_run(tmp_path / "run", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert '"names":["short","long"]' in page or '"names":["long","short"]' in page

@@ -8,7 +8,7 @@ import pytest
 
 import bootdqn
 from bootdqn.config.train import from_flat
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 
 SMALL = {"num_heads": 5, "hidden_sizes": [16, 16], "snapshot_every": "log"}
 
@@ -16,7 +16,7 @@ SMALL = {"num_heads": 5, "hidden_sizes": [16, 16], "snapshot_every": "log"}
 @pytest.fixture(scope="session")
 def deep_sea(tmp_path_factory):
     path = tmp_path_factory.mktemp("deep-sea") / "run"
-    run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 6, "max_episodes": 100} | SMALL), path)
+    train_run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 6, "max_episodes": 100} | SMALL), path)
     return path
 
 
@@ -24,7 +24,7 @@ def deep_sea(tmp_path_factory):
 def game(tmp_path_factory):
     path = tmp_path_factory.mktemp("game") / "<script>alert(1)<"
     settings = {"environment": "atari", "game": "Gravitar", "total_frames": 400, "eval_every_frames": None}
-    run(from_flat(settings | {"num_heads": 4, "hidden_sizes": [16], "replay_capacity": 200, "threads": 1}), path)
+    train_run(from_flat(settings | {"num_heads": 4, "hidden_sizes": [16], "replay_capacity": 200, "threads": 1}), path)
     return path
 
 

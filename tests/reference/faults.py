@@ -14,7 +14,7 @@ from bootdqn.config.train import SavingConfig, from_flat
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training import trainer
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 
 STEPS, LEARNING_STARTS, CHECKPOINT_EVERY = 200, 40, 48
 
@@ -90,7 +90,7 @@ EVALUATED = {"eval_every_steps": 64, "eval_episodes": 3}
 def train(settings, path, **options):
     Walk.made.clear()
     saving = SavingConfig(checkpoint_every_steps=CHECKPOINT_EVERY)
-    return run(from_flat({"environment": "gym"} | SMALL | settings), path, saving=saving, **options)
+    return train_run(from_flat({"environment": "gym"} | SMALL | settings), path, saving=saving, **options)
 
 
 def train_by_command(settings, path, *more):

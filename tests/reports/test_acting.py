@@ -13,7 +13,7 @@ from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
 from bootdqn.reports.style import UNFINISHED_CAPTION
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.planned import SMALL
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 
@@ -51,7 +51,9 @@ def captions(root):
 
 
 def test_the_lines_of_a_run_are_its_records(tmp_path):
-    run(from_flat(SMALL | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run")
+    train_run(
+        from_flat(SMALL | {"strategy": "evoi:reduce=sum", "stop_when_solved": False, "log_every": 5}), tmp_path / "run"
+    )
     records = list(RunDirectory(tmp_path / "run").read_metrics("update"))
     assert len(records) == 6
     panels = acting(tmp_path).axes

@@ -11,7 +11,7 @@ from bootdqn.reports.gymnasium import by_task, evaluation_curve, gym_runs, learn
 from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
 from bootdqn.reports.style import UNFINISHED_CAPTION
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.run_directories import write_gym
 
 LAKE = {"env_id": "FrozenLake-v1", "env_options": ["map_name=8x8"]}
@@ -93,7 +93,7 @@ def test_runs_that_do_not_count_are_listed(tmp_path):
 
 def test_a_report_on_gymnasium_alone_has_its_table_and_no_claims(tmp_path):
     small = {"environment": "gym", "env_id": "FrozenLake-v1", "total_steps": 300, "num_heads": 2, "hidden_sizes": [8]}
-    summary = run(from_flat(small | {"eval_every_steps": 100, "eval_episodes": 2}), tmp_path / "runs/one").summary
+    summary = train_run(from_flat(small | {"eval_every_steps": 100, "eval_episodes": 2}), tmp_path / "runs/one").summary
     page = write_report(tmp_path / "runs", tmp_path / "out.html").read_text()
     assert "1 of 1 run in" in page
     assert "On FrozenLake-v1 (300 steps) BootDQN-EVOI (mean), K = 2 has a last evaluation of" in page

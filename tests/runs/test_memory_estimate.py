@@ -19,7 +19,7 @@ from bootdqn.runs.resources import ResourceEstimate, check_memory_and_disk
 from bootdqn.sweeps.cost import costs, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.loop import make_components
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.batches import random_batch
 
 ATARI = {"environment": "atari", "game": "Pong", "num_heads": 2, "hidden_sizes": [16]}
@@ -68,7 +68,7 @@ def test_action_masks_are_counted_before_there_are_any():
 def test_a_run_that_does_not_fit_is_an_error_and_leaves_no_run_directory(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "available_memory", lambda: 2**29)
     with pytest.raises(UsageError, match=r"512 MiB of memory are available; lower --replay-capacity"):
-        run(from_flat(ATARI), tmp_path / "run")
+        train_run(from_flat(ATARI), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -77,7 +77,7 @@ def test_more_environments_than_fit_are_an_error_before_they_are_made(tmp_path, 
     module.check_environments_fit(10)
     many = resolve(from_flat({"environment": "deep-sea", "num_envs": 10**8, "replay_capacity": 10**9}))
     with pytest.raises(UsageError, match=r"100,000,000 environments need .* 300 MiB are available; lower --num-envs"):
-        run(many, tmp_path / "run")
+        train_run(many, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     (error,) = costs([PlannedRun(PurePosixPath("many"), many)])
     assert "lower --num-envs" in str(error)
@@ -87,7 +87,7 @@ def test_more_environments_than_fit_are_an_error_before_they_are_made(tmp_path, 
 def test_a_full_disk_is_noticed_beforehand(tmp_path, monkeypatch):
     free_bytes(monkeypatch, 1000)
     with pytest.raises(UsageError, match="choose another run directory"):
-        run(from_flat({"environment": "deep-sea"}), tmp_path / "run")
+        train_run(from_flat({"environment": "deep-sea"}), tmp_path / "run")
 
 
 def free_bytes(monkeypatch, free):

@@ -201,9 +201,9 @@ def test_a_sweep_mixes_strategies_and_its_workers_import_the_given_modules(user_
     }
     assert list(class_paths.values()) == [None, "my_strategy.Mine", "my_strategy.Mine"]
     for name in ("mine", "mine-scale-2.0"):
-        from bootdqn.training.run import run
+        from bootdqn.training.run import train_run
 
-        run(from_flat(config_of(out / name / "seed-0")), tmp_path / "alone" / name)
+        train_run(from_flat(config_of(out / name / "seed-0")), tmp_path / "alone" / name)
         alone, pooled = (tmp_path / "alone" / name, out / name / "seed-0")
         assert (alone / "metrics.jsonl").read_bytes() == (pooled / "metrics.jsonl").read_bytes()
     user_code.forget()

@@ -12,7 +12,7 @@ from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
 from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 
 SETTINGS = {
     "environment": "deep-sea",
@@ -27,7 +27,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("weights") / "run"
-    run(from_flat(SETTINGS | {"snapshot_every": 5}), path)
+    train_run(from_flat(SETTINGS | {"snapshot_every": 5}), path)
     return path
 
 

@@ -20,7 +20,7 @@ from bootdqn.runs.signals import STOP_SIGNALS
 from bootdqn.sweeps.executor import Ended, Progressed, Started, SweepOutcome, split_done
 from bootdqn.sweeps.local import end_process, run_locally, start_process
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, load_sweep
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.environments import OUT_OF_MEMORY
 from reference.planned import planned
 from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE
@@ -45,7 +45,7 @@ def test_the_pool_gives_the_numbers_of_a_run_alone(tmp_path):
     assert sorted(str(end.run.name) for end in ended) == ["seed-0", "seed-1", "seed-2"]
     assert [event.run for event in events if isinstance(event, Started)] == runs
     for one in runs:
-        run(one.config, tmp_path / "alone" / one.name)
+        train_run(one.config, tmp_path / "alone" / one.name)
         assert (tmp_path / "pool" / one.name / "metrics.jsonl").read_bytes() == (
             tmp_path / "alone" / one.name / "metrics.jsonl"
         ).read_bytes()
@@ -110,7 +110,7 @@ def test_a_run_whose_worker_dies_resumes_in_another_and_ends_as_it_would_have(tm
     user_code.write("held", HELD_ELSEWHERE)
     user_code.load_strategy("held.Held")
     one = planned("one", size=4, max_episodes=100, stop_when_solved=False, strategy="held")
-    run(one.config, tmp_path / "alone")
+    train_run(one.config, tmp_path / "alone")
     events, checkpoints = [], tmp_path / "one/checkpoints"
 
     def kill_once(event):
@@ -144,11 +144,11 @@ def test_a_run_that_always_runs_out_of_memory_is_given_up_and_spoils_no_other(tm
 def test_a_configuration_with_its_summary_counts_as_done_and_nothing_else(tmp_path):
     config = planned("one").config
     runs = [PlannedRun(PurePosixPath(name), config) for name in ("kept", "new", "other", "nameless")]
-    run(config, tmp_path / "kept")
+    train_run(config, tmp_path / "kept")
     for file in (tmp_path / "kept").iterdir():
         if file.name not in ("config.json", "summary.json"):
             file.unlink()
-    run(planned("another", seed=4).config, tmp_path / "other")
+    train_run(planned("another", seed=4).config, tmp_path / "other")
     (tmp_path / "nameless").mkdir()
     (tmp_path / "nameless/summary.json").write_text('{"status": "finished", "of": "something else"}')
     todo, ended = split_done(runs, tmp_path)
@@ -208,7 +208,7 @@ def test_a_sweep_that_is_stopped_says_what_the_same_command_resumes(tmp_path, ca
     (tmp_path / "own.toml").write_text("[base]\nenvironment = 'deep-sea'\nsize = 3\n[axes]\nseed = [0, 1, 2]\n")
     runs = load_sweep(str(tmp_path / "own.toml")).runs()
     for planned_run in runs[:finished]:
-        run(planned_run.config, tmp_path / "out" / planned_run.name)
+        train_run(planned_run.config, tmp_path / "out" / planned_run.name)
     ended = [Ended(one, {"status": "finished" if i < finished else "interrupted"}) for i, one in enumerate(runs)]
     monkeypatch.setattr("bootdqn.sweeps.run_sweep.run_sweep", lambda *_, **__: SweepOutcome(ended, 130))
     assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 130

@@ -19,7 +19,7 @@ from bootdqn.runs.lock import holder_of
 from bootdqn.sweeps.executor import Ended, Message, Started
 from bootdqn.sweeps.ray_sweep import run_on_ray
 from bootdqn.sweeps.sweep_file import PlannedRun
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.environments import OUT_OF_MEMORY
 from reference.planned import QUICK
 from reference.ray_cluster import RayCluster, unshare_mounts
@@ -97,7 +97,7 @@ class HeldRuns:
         for planned, directory in zip(self.runs, self.directories, strict=True):
             if planned.name not in self._alone:
                 path = self.directory / "alone" / planned.name
-                digest = run(planned.config, path).summary["state_sha256"]
+                digest = train_run(planned.config, path).summary["state_sha256"]
                 self._alone[planned.name] = digest, RunDirectory(path).metrics.read_bytes()
             digest, metrics = self._alone[planned.name]
             assert directory.read_summary()["state_sha256"] == digest
@@ -250,5 +250,5 @@ def test_bad_runs_among_good_ones_are_given_up_after_their_retries(cluster, tmp_
     assert [str(event.run.name) for event in warnings] == ["full", "full"]
     assert "could not be written at step 120: [Errno 28] No space left on device" in warnings[-1].text
     assert events.index(warnings[-1]) < events.index(ended["full"])
-    run(from_flat(QUICK), tmp_path / "alone")
+    train_run(from_flat(QUICK), tmp_path / "alone")
     assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (tmp_path / "good/metrics.jsonl").read_bytes()

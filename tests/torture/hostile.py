@@ -301,7 +301,7 @@ def load_victims(send, settings, stopped, path, seeds, kinds):
             victim = Victim(stopped, path / "victim", random.Random(seed), path / "marker")
             kinds[seed % len(kinds)](victim)
             try:
-                run.run(from_flat(settings), victim.path)
+                run.train_run(from_flat(settings), victim.path)
                 send((seed, "accepted", ""))
             except TrainingError as error:
                 send((seed, "accepted", str(error)))

@@ -164,7 +164,7 @@ def _train(send, settings, path, around, saving):
     from bootdqn.common.user_code import import_environments
     from bootdqn.config.train import SavingConfig, from_flat
     from bootdqn.training.callbacks import RunCallbacks
-    from bootdqn.training.run import run
+    from bootdqn.training.run import train_run
 
     for module in settings.get("imports", ()):
         import_environments(module)
@@ -172,7 +172,7 @@ def _train(send, settings, path, around, saving):
         for enter in around:
             stack.enter_context(enter())
         try:
-            outcome = run(
+            outcome = train_run(
                 from_flat(settings),
                 path,
                 RunCallbacks(

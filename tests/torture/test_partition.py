@@ -15,7 +15,7 @@ import pytest
 from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.sweeps.sweep_file import PlannedRun
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.network import HEAD_PORT, Host, Network
 
 PARTITION_SECONDS = 60
@@ -164,6 +164,6 @@ def test_a_partition_of_a_minute_loses_nothing_and_no_run_is_written_by_two_proc
     for seed, directory in enumerate(directories):
         alone = user_code.directory / "alone" / str(seed)
         planned = PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(SETTINGS | {"seed": seed}))
-        digest = run(planned.config, alone).summary["state_sha256"]
+        digest = train_run(planned.config, alone).summary["state_sha256"]
         assert directory.read_summary()["state_sha256"] == digest
         assert directory.metrics.read_bytes() == RunDirectory(alone).metrics.read_bytes()

@@ -20,7 +20,7 @@ from bootdqn.replay.buffer import ReplayBuffer
 from bootdqn.training.evaluation import evaluate
 from bootdqn.training.loop import make_components, train
 from bootdqn.training.rollout import Rollout, legal_actions
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.faults import results, stopping_at
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -78,7 +78,7 @@ def config(**settings):
 )
 def test_a_masked_action_is_never_taken_in_training_or_evaluation(settings, tmp_path):
     Corridor.taken.clear()
-    summary = run(config(eval_every_steps=100, eval_episodes=2, **settings), tmp_path / "run").summary
+    summary = train_run(config(eval_every_steps=100, eval_episodes=2, **settings), tmp_path / "run").summary
     assert summary["status"] == "finished"
     assert summary["evaluations"] == 3
     taken = set(Corridor.taken)
@@ -162,10 +162,10 @@ def test_the_replay_gives_the_legal_actions_of_the_state_that_is_bootstrapped_fr
 @pytest.mark.parametrize("engine", ["compiled", "autograd"])
 def test_a_run_with_masks_resumes_exactly(engine, tmp_path, monkeypatch):
     settings = config(engine=engine, num_envs=2, eval_every_steps=100, eval_episodes=2)
-    run(settings, tmp_path / "unbroken")
+    train_run(settings, tmp_path / "unbroken")
     with stopping_at(monkeypatch, 134):
-        assert run(settings, tmp_path / "run").summary["status"] == "interrupted"
-    run(settings, tmp_path / "run")
+        assert train_run(settings, tmp_path / "run").summary["status"] == "interrupted"
+    train_run(settings, tmp_path / "run")
     assert results(tmp_path / "run") == results(tmp_path / "unbroken")
 
 
@@ -189,7 +189,7 @@ def test_taxi_never_tries_what_has_no_effect_and_the_inspector_shows_the_legal_a
         return original(self, action)
 
     monkeypatch.setattr(TaxiEnv, "step", step)
-    run(config(env_id=TAXI, eval_every_steps=150, eval_episodes=1, eval_max_steps=50), tmp_path / "run")
+    train_run(config(env_id=TAXI, eval_every_steps=150, eval_episodes=1, eval_max_steps=50), tmp_path / "run")
     recorder = Recorder(tmp_path / "run")
     recording = recorder.record(episodes=1, max_steps=40, seed=0, head=None)
     write_page(recording, [], tmp_path / "inspect.html")
@@ -241,7 +241,7 @@ gymnasium.register("DeadEnd-v0", DeadEnd, disable_env_checker=True)
 @pytest.mark.parametrize("end", ["terminated", "truncated"])
 def test_an_end_without_a_legal_action_has_no_value_to_bootstrap_from(end, tmp_path):
     settings = config(env_id="DeadEnd-v0", env_options=[f"end={end}"], eval_every_steps=100, eval_episodes=2)
-    assert run(settings, tmp_path / "run").summary["status"] == "finished"
+    assert train_run(settings, tmp_path / "run").summary["status"] == "finished"
     components = make_components(settings)
     steps = train(settings, components)
     episodes = [episode for _ in range(60) for episode in next(steps).finished]

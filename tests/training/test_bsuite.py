@@ -11,7 +11,7 @@ from bootdqn.envs.bsuite import BsuiteCounts
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.display import result_of_summary
 from bootdqn.training.loop import EpisodeResult, StepResult
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from bootdqn.training.stopping import make_stopping_rule
 from reference.faults import results, stopping_at
 
@@ -32,15 +32,15 @@ def finish(rule, *bad):
 )
 def test_a_stopped_run_resumes_exactly(bsuite_id, stop, tmp_path, monkeypatch):
     settings = config(bsuite_id, max_episodes=2 if "cartpole" in bsuite_id else 12, stop_when_solved=False)
-    run(settings, tmp_path / "unbroken")
+    train_run(settings, tmp_path / "unbroken")
     with stopping_at(monkeypatch, stop):
-        assert run(settings, tmp_path / "run").summary["status"] == "interrupted"
-    run(settings, tmp_path / "run")
+        assert train_run(settings, tmp_path / "run").summary["status"] == "interrupted"
+    train_run(settings, tmp_path / "run")
     assert results(tmp_path / "run") == results(tmp_path / "unbroken")
 
 
 def test_the_summary_counts_the_episodes_of_the_metrics(tmp_path):
-    summary = run(config("deep_sea_stochastic/0", max_episodes=120), tmp_path / "run").summary
+    summary = train_run(config("deep_sea_stochastic/0", max_episodes=120), tmp_path / "run").summary
     counts = BsuiteCounts("deep_sea_stochastic")
     for record in RunDirectory(tmp_path / "run").read_metrics("episode"):
         counts.add_episode(record["return"], bad=record["bad"])

@@ -11,7 +11,7 @@ from bootdqn.config.train import from_flat, resolve
 from bootdqn.training import compiling
 from bootdqn.training.compiling import COMPILING, compile_kernels
 from bootdqn.training.loop import make_components
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 
 SMALL = {
     "environment": "deep-sea",
@@ -31,7 +31,7 @@ from bootdqn.replay import prioritized as sum_tree
 from bootdqn.training.compiling import compile_kernels
 from bootdqn.config.train import from_flat, resolve
 from bootdqn.training.loop import make_components
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 
 def known():
     return {name: list(one.signatures) for module in (discrete_kernel, shared_torso_kernel, torso_passes, sum_tree)
@@ -42,7 +42,7 @@ for number, settings in enumerate(json.loads(sys.argv[1])):
     compile_kernels(config, make_components(config), print)
     ready = known()
     assert any(ready.values())
-    run(config, pathlib.Path(sys.argv[2]) / str(number))
+    train_run(config, pathlib.Path(sys.argv[2]) / str(number))
     assert known() == ready, settings
 """
 
@@ -98,4 +98,4 @@ def test_compiling_does_not_count_as_time_of_the_run(tmp_path, monkeypatch):
 
     monkeypatch.setattr("bootdqn.training.metrics.time.monotonic", lambda: now[0])
     monkeypatch.setattr("bootdqn.training.run.compile_kernels", compile_for_an_hour)
-    assert run(resolve(from_flat(SMALL)), tmp_path / "run").summary["seconds"] == 0.0
+    assert train_run(resolve(from_flat(SMALL)), tmp_path / "run").summary["seconds"] == 0.0

@@ -6,11 +6,11 @@ from bootdqn.cli.main import run_command_line
 from bootdqn.config.train import from_flat
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.training.evaluation import evaluate_saved_run
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 
 
 def test_the_seed_that_is_asked_for_seeds_the_environment(tmp_path, monkeypatch):
-    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
+    train_run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
     seeds, reset = [], DeepSea.reset
 
     def noted(env, *, seed=None, options=None):
@@ -25,7 +25,7 @@ def test_the_seed_that_is_asked_for_seeds_the_environment(tmp_path, monkeypatch)
 
 
 def test_the_evaluation_is_written_as_it_is_returned(tmp_path, capsys):
-    run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
+    train_run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
     found = evaluate_saved_run(tmp_path / "run", episodes=2, max_steps=9, rule="mean", seed=7)
     line = ["evaluate", str(tmp_path / "run"), "--episodes", "2", "--max-steps", "9", "--vote", "mean", "--seed", "7"]
     assert run_command_line([*line, "--json", str(tmp_path / "found.json")]) == 0

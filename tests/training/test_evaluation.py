@@ -20,7 +20,7 @@ from bootdqn.exploration.voting import VoteDiversity, vote_diversity
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.display import status_line
 from bootdqn.training.evaluation import evaluate, evaluate_saved_run
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.documents import ROOT
 
 
@@ -154,8 +154,8 @@ def episodes_and_updates(path):
 
 
 def test_training_is_the_same_with_and_without_evaluation(tmp_path):
-    run(config(eval_every_steps=100), tmp_path / "with")
-    run(config(eval_every_steps=None), tmp_path / "without")
+    train_run(config(eval_every_steps=100), tmp_path / "with")
+    train_run(config(eval_every_steps=None), tmp_path / "without")
     assert episodes_and_updates(tmp_path / "with") == episodes_and_updates(tmp_path / "without")
     evaluations = list(RunDirectory(tmp_path / "with").read_metrics("evaluation"))
     assert [record["frames"] for record in evaluations] == [100, 200, 300, 400, 500, 600]
@@ -168,7 +168,7 @@ def test_training_is_the_same_with_and_without_evaluation(tmp_path):
 
 def test_a_run_whose_last_evaluation_was_abandoned_is_not_finished(tmp_path, monkeypatch):
     monkeypatch.setattr("bootdqn.training.evaluation.evaluate", lambda *_, **__: None)
-    summary = run(config(eval_every_steps=600), tmp_path / "run").summary
+    summary = train_run(config(eval_every_steps=600), tmp_path / "run").summary
     assert summary["status"] == "interrupted"
 
 
@@ -178,7 +178,7 @@ def test_atari_is_scored_by_whole_games_whatever_ends_an_episode_of_learning():
 
 def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tmp_path):
     for count in (1, 3, 8):
-        run(config(num_envs=count, eval_every_steps=None, update_every=4), tmp_path / str(count))
+        train_run(config(num_envs=count, eval_every_steps=None, update_every=4), tmp_path / str(count))
     updates = {count: RunDirectory(tmp_path / str(count)).read_summary()["updates"] for count in (1, 3, 8)}
     assert updates[1] == 600 // 4 - 50 // 4
     assert abs(updates[3] - updates[1]) <= 1
@@ -187,7 +187,7 @@ def test_several_environments_change_the_speed_and_not_the_amount_of_learning(tm
 
 def test_a_run_is_evaluated_from_its_directory(tmp_path):
     solved = {"environment": "deep-sea", "update_every": 1, "size": 4, "max_episodes": 400, "seed": 1}
-    run(from_flat(solved), tmp_path / "run")
+    train_run(from_flat(solved), tmp_path / "run")
     found, step, rule = evaluate_saved_run(
         tmp_path / "run", episodes=3, max_steps=100, rule="plurality", seed=0, video=tmp_path / "play.gif"
     )
@@ -198,7 +198,7 @@ def test_a_run_is_evaluated_from_its_directory(tmp_path):
 
 
 def test_settings_that_are_not_given_are_those_of_the_runs_own_evaluations(tmp_path):
-    run(config(eval_episodes=3, eval_max_steps=7, vote="borda", total_steps=60), tmp_path / "run")
+    train_run(config(eval_episodes=3, eval_max_steps=7, vote="borda", total_steps=60), tmp_path / "run")
     seen = []
 
     def voted(q_values, environment, **options):
@@ -218,7 +218,7 @@ def test_settings_that_are_not_given_are_those_of_the_runs_own_evaluations(tmp_p
 
 
 def test_an_evaluation_reports_its_progress(tmp_path):
-    run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), tmp_path / "run")
+    train_run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), tmp_path / "run")
     messages = []
     evaluate_saved_run(tmp_path / "run", episodes=2, max_steps=100, rule=None, seed=0, show=messages.append)
     assert messages[:2] == ["episode 1 of at most 2, 0 steps", "episode 1 of at most 2, 1 step"]
@@ -240,7 +240,7 @@ def test_progress_is_shown_as_text_without_markup(monkeypatch, capsys, terminal)
 @pytest.fixture
 def trained(tmp_path):
     path = tmp_path / "run"
-    run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), path)
+    train_run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), path)
     return path
 
 
@@ -276,7 +276,7 @@ def test_a_video_that_needs_another_package_is_an_error_that_names_how_to_instal
     def fail_to_render(_):
         raise gymnasium.error.DependencyNotInstalled("pygame is not installed, run `pip install pygame`")
 
-    run(config(total_steps=10), tmp_path / "run")
+    train_run(config(total_steps=10), tmp_path / "run")
     monkeypatch.setattr("gymnasium.envs.toy_text.frozen_lake.FrozenLakeEnv.render", fail_to_render)
     with pytest.raises(UsageError, match=r"--video: pygame is not installed.* -e '\.\[video\]'"):
         evaluate_saved_run(tmp_path / "run", episodes=1, max_steps=5, rule=None, seed=0, video=tmp_path / "play.gif")
@@ -296,7 +296,7 @@ def test_the_video_extra_has_the_rendering_packages_of_gymnasium_in_pinned_versi
 
 
 def test_a_run_directory_without_weights_is_an_error_that_names_when_they_are_saved(tmp_path):
-    run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), tmp_path / "run")
+    train_run(from_flat({"environment": "deep-sea", "update_every": 1, "size": 3, "max_episodes": 2}), tmp_path / "run")
     weights = RunDirectory(tmp_path / "run").weights
     options = {"episodes": 1, "max_steps": 10, "rule": "plurality", "seed": 0, "video": None}
     weights.write_bytes(weights.read_bytes()[:-100])

@@ -15,7 +15,7 @@ from bootdqn.sweeps.executor import split_done
 from bootdqn.sweeps.sweep_file import deep_sea_race
 from bootdqn.training import run as run_module
 from bootdqn.training.callbacks import RunCallbacks
-from bootdqn.training.run import default_run_dir, run
+from bootdqn.training.run import default_run_dir, train_run
 from reference.faults import (
     AUTOGRAD,
     COMPILED,
@@ -65,10 +65,10 @@ def test_a_finished_run_that_is_extended_equals_the_longer_run(path, capsys, unb
 
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_on_deep_sea_episodes_beyond_the_smaller_cap_count_with_the_larger(tmp_path, num_envs):
-    run(config(max_episodes=31, num_envs=num_envs), tmp_path / "run", saving=KEPT)
+    train_run(config(max_episodes=31, num_envs=num_envs), tmp_path / "run", saving=KEPT)
     assert RunDirectory(tmp_path / "run").read_summary()["episodes"] == 31
-    run(config(max_episodes=80, num_envs=num_envs), tmp_path / "run", saving=KEPT)
-    run(config(max_episodes=80, num_envs=num_envs), tmp_path / "whole")
+    train_run(config(max_episodes=80, num_envs=num_envs), tmp_path / "run", saving=KEPT)
+    train_run(config(max_episodes=80, num_envs=num_envs), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
     further, whole = (RunDirectory(tmp_path / name).read_summary() for name in ("run", "whole"))
     assert further | {"seconds": 0} == whole | {"seconds": 0}
@@ -76,10 +76,10 @@ def test_on_deep_sea_episodes_beyond_the_smaller_cap_count_with_the_larger(tmp_p
 
 def test_a_run_may_be_extended_repeatedly(tmp_path):
     for cap in (10, 11, 40):
-        run(config(max_episodes=cap), tmp_path / "run", saving=KEPT)
-    run(config(max_episodes=40), tmp_path / "whole")
+        train_run(config(max_episodes=cap), tmp_path / "run", saving=KEPT)
+    train_run(config(max_episodes=40), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
-    assert run(config(max_episodes=40), tmp_path / "run").already_finished
+    assert train_run(config(max_episodes=40), tmp_path / "run").already_finished
 
 
 def test_a_stopped_run_resumes_with_a_larger_budget(path, monkeypatch, unbroken):
@@ -96,28 +96,28 @@ def test_a_run_with_a_kept_checkpoint_is_extended_from_python(tmp_path):
 
 
 def test_a_finished_run_without_a_checkpoint_is_unchanged_and_the_remedy_is_named(tmp_path):
-    run(config(max_episodes=10), tmp_path / "run")
+    train_run(config(max_episodes=10), tmp_path / "run")
     before = held(tmp_path)
     with pytest.raises(
         UsageError, match=r"finished \(max_episodes 10\) and has no checkpoint .*3,000: only --keep-checkpoint"
     ):
-        run(config(max_episodes=3000), tmp_path / "run")
+        train_run(config(max_episodes=3000), tmp_path / "run")
     assert held(tmp_path) == before
-    run(config(max_episodes=30), tmp_path / "run", restart=True)
-    run(config(max_episodes=30), tmp_path / "whole")
+    train_run(config(max_episodes=30), tmp_path / "run", restart=True)
+    train_run(config(max_episodes=30), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
 def test_another_setting_beside_the_budget_is_another_run(tmp_path):
-    run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
+    train_run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
     before = held(tmp_path)
     with pytest.raises(UsageError, match="holds another configuration"):
-        run(config(max_episodes=30, learning_rate=0.5), tmp_path / "run")
+        train_run(config(max_episodes=30, learning_rate=0.5), tmp_path / "run")
     assert held(tmp_path) == before
 
 
 def test_a_smaller_budget_than_was_used_is_an_error(tmp_path, capsys):
-    run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
+    train_run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
     before = held(tmp_path)
     assert run_command_line(["resume", str(tmp_path / "run"), "--budget", "4"]) == 2
     assert (
@@ -125,8 +125,8 @@ def test_a_smaller_budget_than_was_used_is_an_error(tmp_path, capsys):
         in capsys.readouterr().err
     )
     assert held(tmp_path) == before
-    run(config(max_episodes=4), tmp_path / "run", restart=True)
-    run(config(max_episodes=4), tmp_path / "whole")
+    train_run(config(max_episodes=4), tmp_path / "run", restart=True)
+    train_run(config(max_episodes=4), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
@@ -138,7 +138,7 @@ def test_a_stopped_run_may_have_a_smaller_budget_that_is_not_used_yet(path, monk
         RunDirectory(path).summary.unlink()
     before = held(path)
     with pytest.raises(UsageError, match=rf"has used 60 steps of at most {STEPS}, more than a budget of 59"):
-        run(from_flat(RunDirectory(path).read_config() | {"total_steps": 59}), path)
+        train_run(from_flat(RunDirectory(path).read_config() | {"total_steps": 59}), path)
     assert held(path) == before
     assert train_by_command(LESS, path) == 0
     assert results(path) == unbroken(LESS)
@@ -147,16 +147,16 @@ def test_a_stopped_run_may_have_a_smaller_budget_that_is_not_used_yet(path, monk
 
 def test_a_solved_run_may_have_a_smaller_cap_that_it_did_not_reach(tmp_path):
     solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
-    used = run(config(max_episodes=1000, **solving), tmp_path / "run").summary["episodes"]
+    used = train_run(config(max_episodes=1000, **solving), tmp_path / "run").summary["episodes"]
     with pytest.raises(UsageError, match=f"has used {used} episodes of at most 1,000, more than"):
-        run(config(max_episodes=used - 1, **solving), tmp_path / "run")
-    assert run(config(max_episodes=used, **solving), tmp_path / "run").already_finished
-    run(config(max_episodes=used, **solving), tmp_path / "whole")
+        train_run(config(max_episodes=used - 1, **solving), tmp_path / "run")
+    assert train_run(config(max_episodes=used, **solving), tmp_path / "run").already_finished
+    train_run(config(max_episodes=used, **solving), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
 def test_a_run_killed_while_it_is_being_extended_can_still_be_extended(tmp_path, monkeypatch):
-    run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
+    train_run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -164,20 +164,20 @@ def test_a_run_killed_while_it_is_being_extended_can_still_be_extended(tmp_path,
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "write_json_atomically", killed)
         with pytest.raises(KeyboardInterrupt):
-            run(config(max_episodes=30), tmp_path / "run")
-    run(config(max_episodes=30), tmp_path / "run")
-    run(config(max_episodes=30), tmp_path / "whole")
+            train_run(config(max_episodes=30), tmp_path / "run")
+    train_run(config(max_episodes=30), tmp_path / "run")
+    train_run(config(max_episodes=30), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
 def test_a_longer_run_without_a_given_directory_has_its_own_run_directory(tmp_path):
     first = default_run_dir(config(max_episodes=10), tmp_path)
-    run(config(max_episodes=10), first, saving=KEPT)
+    train_run(config(max_episodes=10), first, saving=KEPT)
     assert default_run_dir(config(max_episodes=30), tmp_path) != first
 
 
 def test_a_run_whose_state_cannot_be_restored_stays_finished(tmp_path, monkeypatch):
-    run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
+    train_run(config(max_episodes=10), tmp_path / "run", saving=KEPT)
     before = held(tmp_path)
 
     def fail(*_):
@@ -186,14 +186,14 @@ def test_a_run_whose_state_cannot_be_restored_stays_finished(tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr("bootdqn.training.trainer.set_state", fail)
         with pytest.raises(MemoryError):
-            run(config(max_episodes=30), tmp_path / "run")
+            train_run(config(max_episodes=30), tmp_path / "run")
     assert held(tmp_path) == before
-    assert run(config(max_episodes=30), tmp_path / "run").summary["episodes"] == 30
+    assert train_run(config(max_episodes=30), tmp_path / "run").summary["episodes"] == 30
 
 
 def test_only_the_last_checkpoint_is_kept(tmp_path):
     saving = SavingConfig(keep_checkpoint=True, checkpoint_every_steps=16)
-    run(config(max_episodes=10), tmp_path / "run", saving=saving)
+    train_run(config(max_episodes=10), tmp_path / "run", saving=saving)
     assert [path.name for path in (tmp_path / "run/checkpoints").glob("step-*")] == ["step-000000000040"]
     assert_good_checkpoint(tmp_path / "run", 40)
     (*_, last) = (json.loads(line) for line in (tmp_path / "run/timing.jsonl").read_text().splitlines())
@@ -210,31 +210,31 @@ def test_a_run_whose_last_checkpoint_could_not_be_written_is_not_finished(tmp_pa
 
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "save", full)
-        outcome = run(config(max_episodes=10), tmp_path / "run", RunCallbacks(warn=warned.append), saving=KEPT)
+        outcome = train_run(config(max_episodes=10), tmp_path / "run", RunCallbacks(warn=warned.append), saving=KEPT)
     assert outcome.exit_code == 1
     assert "No space left on device" in warned[-1]
     assert RunDirectory(tmp_path / "run").read_summary() is None
-    assert run(config(max_episodes=10), tmp_path / "run", saving=KEPT).exit_code == 0
+    assert train_run(config(max_episodes=10), tmp_path / "run", saving=KEPT).exit_code == 0
     assert_good_checkpoint(tmp_path / "run", 40)
 
 
 def test_a_solved_run_gets_a_larger_cap_without_training(tmp_path):
     solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
-    run(config(max_episodes=1000, **solving), tmp_path / "run")
+    train_run(config(max_episodes=1000, **solving), tmp_path / "run")
     before = RunDirectory(tmp_path / "run").read_summary()
     assert before["episodes"] < 1000
-    outcome = run(config(max_episodes=5000, **solving), tmp_path / "run")
+    outcome = train_run(config(max_episodes=5000, **solving), tmp_path / "run")
     assert outcome.already_finished
     assert RunDirectory(tmp_path / "run").read_summary() == outcome.summary == before
-    run(config(max_episodes=5000, **solving), tmp_path / "whole")
+    train_run(config(max_episodes=5000, **solving), tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
     assert RunDirectory(tmp_path / "run").read_config() == RunDirectory(tmp_path / "whole").read_config()
 
 
 def test_a_solved_run_with_a_larger_cap_keeps_the_checkpoint_it_was_asked_to_keep(tmp_path):
     solving = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "stop_when_solved": True}
-    run(config(max_episodes=1000, **solving), tmp_path / "run", saving=KEPT)
-    assert run(config(max_episodes=5000, **solving), tmp_path / "run", saving=KEPT).already_finished
+    train_run(config(max_episodes=1000, **solving), tmp_path / "run", saving=KEPT)
+    assert train_run(config(max_episodes=5000, **solving), tmp_path / "run", saving=KEPT).already_finished
     assert_good_checkpoint(tmp_path / "run", RunDirectory(tmp_path / "run").read_summary()["steps"])
 
 
@@ -269,8 +269,8 @@ def test_the_checkpoint_of_a_finished_run_is_removed_when_that_is_asked_for(path
 
 def test_a_sweep_extends_its_runs_and_reports_those_it_cannot(tmp_path):
     short, long = (deep_sea_race(["greedy"], [3], 2, cap).runs() for cap in (4, 9))
-    run(short[0].config, tmp_path / short[0].name, saving=KEPT)
-    run(short[1].config, tmp_path / short[1].name)
+    train_run(short[0].config, tmp_path / short[0].name, saving=KEPT)
+    train_run(short[1].config, tmp_path / short[1].name)
     todo, ended = split_done(long, tmp_path)
     assert [one.name for one in todo] == [long[0].name]
     (other,) = ended

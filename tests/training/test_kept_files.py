@@ -11,7 +11,7 @@ from bootdqn.common.tensor_files import read_tensors
 from bootdqn.config.train import SavingConfig, from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.metrics import read_timing_up_to
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.faults import (
     CHECKPOINT_EVERY,
     COMPILED,
@@ -71,7 +71,7 @@ def saved_steps(path):
 @pytest.mark.parametrize(("num_envs", "steps"), [(1, [*range(0, 200, 10)]), (3, [0, 12, 21, 30, 42, 51])])
 def test_checkpoints_are_made_at_the_chosen_steps(path, num_envs, steps):
     saving = SavingConfig(checkpoint_every_steps=10)
-    run(from_flat({"environment": "gym"} | SMALL | {"num_envs": num_envs}), path, saving=saving)
+    train_run(from_flat({"environment": "gym"} | SMALL | {"num_envs": num_envs}), path, saving=saving)
     assert saved_steps(path)[: len(steps)] == steps
 
 
@@ -179,7 +179,7 @@ def test_a_run_under_way_can_be_evaluated_and_inspected(tmp_path, monkeypatch, c
         }
     )
     with steps_watched(monkeypatch, look):
-        run(config, path, saving=SavingConfig(checkpoint_every_steps=20))
+        train_run(config, path, saving=SavingConfig(checkpoint_every_steps=20))
     assert "weights after 20 steps" in capsys.readouterr().out
     assert (tmp_path / "page.html").exists()
 

@@ -16,7 +16,7 @@ from bootdqn.sweeps.run_sweep import run_sweep
 from bootdqn.sweeps.sweep_file import deep_sea_race
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.loggers import WandbLogger, scalars
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.faults import COMPILED, steps_watched, train
 
 SMALL = {
@@ -38,7 +38,7 @@ def test_scalars_leave_out_steps_and_times_and_keep_metrics():
 def test_tensorboard_holds_the_numbers_of_the_metrics(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run(from_flat(SMALL), tmp_path / "run", tensorboard=True)
+    train_run(from_flat(SMALL), tmp_path / "run", tensorboard=True)
     events = EventAccumulator(str(tmp_path / "run/tensorboard"))
     events.Reload()
     episodes = list(RunDirectory(tmp_path / "run").read_metrics("episode"))
@@ -73,16 +73,16 @@ def test_a_restarted_run_logs_nothing_of_its_first_attempt(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     path = tmp_path / "run"
-    run(from_flat(SMALL), path, tensorboard=True)
+    train_run(from_flat(SMALL), path, tensorboard=True)
     (first,) = (path / "tensorboard").iterdir()
     (path / "tensorboard/notes.txt").write_text("not the run's")
-    run(from_flat(SMALL), path, restart=True, tensorboard=True)
+    train_run(from_flat(SMALL), path, restart=True, tensorboard=True)
     assert not first.exists()
     assert (path / "tensorboard/notes.txt").exists()
     events = EventAccumulator(str(path / "tensorboard"))
     events.Reload()
     assert len(events.Scalars("episode/return")) == SMALL["max_episodes"]
-    run(from_flat(SMALL), path, restart=True)
+    train_run(from_flat(SMALL), path, restart=True)
     assert [file.name for file in (path / "tensorboard").iterdir()] == ["notes.txt"]
 
 
@@ -97,10 +97,10 @@ def test_a_logger_that_cannot_be_opened_is_named_in_a_line_and_harms_nothing(tmp
         UsageError, match=r"--wandb could not be opened \(ConnectionError: no key\); fix that, or leave"
     )
     with expected_error:
-        run(from_flat(SMALL), tmp_path / "run", wandb=True)
-    finished = run(from_flat(SMALL), tmp_path / "run").summary
+        train_run(from_flat(SMALL), tmp_path / "run", wandb=True)
+    finished = train_run(from_flat(SMALL), tmp_path / "run").summary
     with expected_error:
-        run(from_flat(SMALL), tmp_path / "run", restart=True, wandb=True)
+        train_run(from_flat(SMALL), tmp_path / "run", restart=True, wandb=True)
     assert RunDirectory(tmp_path / "run").read_summary() == finished, "nothing is removed before all is ready"
 
 
@@ -126,9 +126,9 @@ def test_a_logger_that_fails_is_named_once_and_training_continues(tmp_path, monk
     failing, good = FailingSink(good_calls), FailingSink(10**9)
     monkeypatch.setattr("bootdqn.training.run._open_loggers", lambda *_args, **_options: [failing, good])
     warnings = []
-    assert run(from_flat(SMALL), tmp_path / "logged", RunCallbacks(warn=warnings.append)).exit_code == 0
+    assert train_run(from_flat(SMALL), tmp_path / "logged", RunCallbacks(warn=warnings.append)).exit_code == 0
     monkeypatch.undo()
-    run(from_flat(SMALL), tmp_path / "alone")
+    train_run(from_flat(SMALL), tmp_path / "alone")
     assert (tmp_path / "logged/metrics.jsonl").read_bytes() == (tmp_path / "alone/metrics.jsonl").read_bytes()
     assert failing.calls == good_calls + 1
     assert good.calls == 1 + len(list(RunDirectory(tmp_path / "logged").read_metrics()))
@@ -138,11 +138,11 @@ def test_a_logger_that_fails_is_named_once_and_training_continues(tmp_path, monk
 
 
 def test_a_logger_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
-    run(from_flat(SMALL), tmp_path / "alone")
+    train_run(from_flat(SMALL), tmp_path / "alone")
     failing = FailingSink(len(list(RunDirectory(tmp_path / "alone").read_metrics())))
     monkeypatch.setattr("bootdqn.training.run._open_loggers", lambda *_args, **_options: [failing])
     warnings = []
-    outcome = run(from_flat(SMALL), tmp_path / "logged", RunCallbacks(warn=warnings.append))
+    outcome = train_run(from_flat(SMALL), tmp_path / "logged", RunCallbacks(warn=warnings.append))
     assert outcome.summary["status"] == "finished"
     assert len(warnings) == 1
 
@@ -150,7 +150,7 @@ def test_a_logger_that_fails_at_its_close_spoils_nothing(tmp_path, monkeypatch):
 def test_a_missing_package_is_named_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"in the clone of bootdqn, pip install .*'\.\[wandb\]'"):
-        run(from_flat(SMALL), tmp_path / "run", wandb=True)
+        train_run(from_flat(SMALL), tmp_path / "run", wandb=True)
     assert not (tmp_path / "run").exists()
 
 

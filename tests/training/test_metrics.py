@@ -14,14 +14,14 @@ from bootdqn.config.train import from_flat, resolve
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.loop import StepActions, make_components, train
 from bootdqn.training.metrics import ActionStatistics, is_record_due
-from bootdqn.training.run import run
+from bootdqn.training.run import train_run
 from reference.planned import SMALL
 
 
 def recorded_and_done(path, **settings):
     """Return the records of a run of 40 episodes, and the rounds of the same run by hand."""
     config = from_flat(SMALL | {"stop_when_solved": False, "log_every": 11} | settings)
-    run(config, path)
+    train_run(config, path)
     resolved = resolve(config)
     rounds = list(itertools.islice(train(resolved, make_components(resolved)), 160 // resolved.run.num_envs))
     return RunDirectory(path), rounds

@@ -32,7 +32,7 @@ from bootdqn.training import run as run_module
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.display import result_of_summary, summary_line
 from bootdqn.training.loop import EpisodeResult, StepActions, StepResult
-from bootdqn.training.run import default_run_dir, run
+from bootdqn.training.run import default_run_dir, train_run
 from bootdqn.training.stopping import make_stopping_rule
 from reference.planned import SMALL
 
@@ -57,7 +57,7 @@ def config(**settings):
 
 def test_the_directory_of_a_finished_run_is_complete(tmp_path):
     shown = []
-    outcome = run(config(), tmp_path / "run", RunCallbacks(shown.append))
+    outcome = train_run(config(), tmp_path / "run", RunCallbacks(shown.append))
     directory = RunDirectory(tmp_path / "run")
     assert sorted(path.name for path in directory.path.iterdir()) == [
         "config.json",
@@ -87,8 +87,8 @@ def test_the_directory_of_a_finished_run_is_complete(tmp_path):
 
 
 def test_update_records_are_means_over_the_updates_since_the_last(tmp_path):
-    run(config(log_every=1), tmp_path / "each")
-    run(config(log_every=11), tmp_path / "eleven")
+    train_run(config(log_every=1), tmp_path / "each")
+    train_run(config(log_every=11), tmp_path / "eleven")
     each = [record["loss"] for record in RunDirectory(tmp_path / "each").read_metrics("update")]
     eleven = [record["loss"] for record in RunDirectory(tmp_path / "eleven").read_metrics("update")]
     windows = ((0, 10), (10, 11), (11, 22), (22, 33))
@@ -97,20 +97,20 @@ def test_update_records_are_means_over_the_updates_since_the_last(tmp_path):
 
 def test_two_runs_of_one_configuration_have_equal_metrics_byte_for_byte(tmp_path):
     for name in ("one", "two"):
-        run(config(), tmp_path / name)
+        train_run(config(), tmp_path / name)
     assert (tmp_path / "one/metrics.jsonl").read_bytes() == (tmp_path / "two/metrics.jsonl").read_bytes()
     assert (tmp_path / "one/config.json").read_bytes() == (tmp_path / "two/config.json").read_bytes()
 
 
 def test_a_solved_run_stops_when_both_readings_hold(tmp_path):
     settings = {"size": 3, "num_heads": 20, "hidden_sizes": [50, 50], "max_episodes": 1000, "stop_when_solved": True}
-    summary = run(config(**settings), tmp_path / "run").summary
+    summary = train_run(config(**settings), tmp_path / "run").summary
     assert summary["status"] == "finished"
     assert summary["episodes"] == max(summary["solved_at"], summary["solved_at_strict"]) < 1000
 
 
 def test_episodes_beyond_the_cap_are_recorded_and_do_not_count(tmp_path):
-    summary = run(config(num_envs=4, max_episodes=10), tmp_path / "run").summary
+    summary = train_run(config(num_envs=4, max_episodes=10), tmp_path / "run").summary
     episodes = list(RunDirectory(tmp_path / "run").read_metrics("episode"))
     assert [record["episode"] for record in episodes] == list(range(1, 13))
     assert summary["episodes"] == summary["good_episodes"] + summary["bad_episodes"] == 10
@@ -190,7 +190,7 @@ def test_the_last_line_counts_in_the_unit_of_the_flags():
 
 def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
     settings = {"environment": "gym", "env_id": "FrozenLake-v1", "total_steps": 1500, "hidden_sizes": [8, 8]}
-    summary = run(from_flat(settings | {"num_heads": 2, "eval_every_steps": None}), tmp_path).summary
+    summary = train_run(from_flat(settings | {"num_heads": 2, "eval_every_steps": None}), tmp_path).summary
     returns = [record["return"] for record in RunDirectory(tmp_path).read_metrics("episode")]
     assert len(returns) > 100
     assert summary["recent_return"] == sum(returns[-100:]) / 100
@@ -221,43 +221,43 @@ def test_the_result_of_a_run_is_described_from_its_summary(found, description):
 
 
 def test_the_directory_of_a_finished_run_is_unchanged(tmp_path):
-    run(config(), tmp_path / "run")
+    train_run(config(), tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    outcome = run(config(), tmp_path / "run")
+    outcome = train_run(config(), tmp_path / "run")
     assert outcome.already_finished
     assert outcome.exit_code == 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
 def test_a_directory_with_another_configuration_is_a_usage_error_and_unchanged(tmp_path):
-    run(config(), tmp_path / "run")
+    train_run(config(), tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(UsageError, match=r"num_heads: 4 there, 5 here, .*seed: 0 there, 9 here"):
-        run(config(num_heads=5, seed=9), tmp_path / "run")
+        train_run(config(num_heads=5, seed=9), tmp_path / "run")
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
 def test_a_directory_that_holds_no_run_is_a_usage_error(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="is not a run directory"):
-        run(config(), tmp_path)
+        train_run(config(), tmp_path)
     with pytest.raises(UsageError, match="is not a run directory"):
-        run(config(), tmp_path / "thesis.tex")
+        train_run(config(), tmp_path / "thesis.tex")
 
 
 def test_an_empty_directory_is_accepted(tmp_path):
-    assert run(config(), tmp_path).exit_code == 0
+    assert train_run(config(), tmp_path).exit_code == 0
 
 
 def test_a_run_without_a_checkpoint_is_restarted_only_on_request(tmp_path):
-    run(config(), tmp_path / "whole")
-    run(config(), tmp_path / "begun")
+    train_run(config(), tmp_path / "whole")
+    train_run(config(), tmp_path / "begun")
     directory = RunDirectory(tmp_path / "begun")
     directory.summary.unlink()
     directory.metrics.write_text('{"kind": "episode"}\n{"half')
     with pytest.raises(UsageError, match="--restart starts the run again"):
-        run(config(), directory.path)
-    run(config(), directory.path, restart=True)
+        train_run(config(), directory.path)
+    train_run(config(), directory.path, restart=True)
     assert directory.metrics.read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
     assert directory.read_summary()["state_sha256"] == RunDirectory(tmp_path / "whole").read_summary()["state_sha256"]
 
@@ -265,13 +265,13 @@ def test_a_run_without_a_checkpoint_is_restarted_only_on_request(tmp_path):
 def test_a_directory_that_another_process_trains_in_is_an_error(tmp_path):
     (tmp_path / "run").mkdir()
     with locked(tmp_path / "run" / "lock.json"), pytest.raises(UsageError, match="in use by process"):
-        run(config(), tmp_path / "run")
-    assert run(config(), tmp_path / "run").exit_code == 0
+        train_run(config(), tmp_path / "run")
+    assert train_run(config(), tmp_path / "run").exit_code == 0
 
 
 def test_half_written_files_of_a_crash_do_not_occupy_the_directory(tmp_path):
     (tmp_path / ".config.json.part").write_text("{")
-    assert run(config(), tmp_path).exit_code == 0
+    assert train_run(config(), tmp_path).exit_code == 0
 
 
 def test_the_provenance_knows_what_was_changed_in_the_whole_package(tmp_path):
@@ -297,7 +297,7 @@ def test_the_provenance_knows_what_was_changed_in_the_whole_package(tmp_path):
 def test_the_default_run_directory_is_readable_and_never_that_of_another_run(tmp_path):
     first = default_run_dir(config(strategy="evoi:reduce=sum", seed=3), tmp_path)
     assert first == tmp_path / "deep-sea-4-evoi-reduce-sum-seed3"
-    run(config(strategy="evoi:reduce=sum", seed=3), first)
+    train_run(config(strategy="evoi:reduce=sum", seed=3), first)
     assert default_run_dir(config(strategy="evoi:reduce=sum", seed=3), tmp_path) == first
     assert default_run_dir(config(strategy="evoi:reduce=sum", seed=3, num_heads=9), tmp_path) == first.with_name(
         first.name + "-2"
@@ -324,7 +324,7 @@ def test_a_run_trains_with_plain_floats_and_leaves_their_modes_as_they_were(tmp_
     for before in [(True, True, True, False, True), (False, False, False, True, False)]:
         for (backend, name), value in zip(MODES, before, strict=True):
             setattr(backend, name, value)
-        run(config(), tmp_path / f"run{before[0]}")
+        train_run(config(), tmp_path / f"run{before[0]}")
         assert modes() == before
     assert seen == [(False, False, False, True, False)] * 2
 
@@ -339,7 +339,7 @@ def test_the_workspace_of_cublas_is_fixed_before_cuda_starts(tmp_path, monkeypat
     monkeypatch.setattr(
         run_module, "make_components", lambda c: seen.append(os.environ["CUBLAS_WORKSPACE_CONFIG"]) or original(c)
     )
-    run(config(max_episodes=2), tmp_path / "run")
+    train_run(config(max_episodes=2), tmp_path / "run")
     assert seen == [expected]
     assert not torch.cuda.is_initialized()
 
@@ -349,7 +349,7 @@ def test_training_leaves_threads_and_signals_as_they_were(tmp_path):
 
     torch.set_num_threads(2)
     handlers = [signal.getsignal(number) for number in STOP_SIGNALS]
-    run(config(), tmp_path / "run")
+    train_run(config(), tmp_path / "run")
     assert torch.get_num_threads() == 2
     assert [signal.getsignal(number) for number in STOP_SIGNALS] == handlers
     torch.set_num_threads(1)

@@ -207,7 +207,7 @@ def train_planned_run(
         warn: Called with each warning.
         lock_timeout: Seconds to wait for a run directory that another process uses.
     """
-    from bootdqn.training.run import run
+    from bootdqn.training.run import train_run
 
     warnings, deadline = list[str](), time.monotonic() + lock_timeout
 
@@ -219,7 +219,7 @@ def train_planned_run(
         try:
             settings.plugins.load()
             callbacks = RunCallbacks(show=show, warn=keep_warning)
-            outcome = run(
+            outcome = train_run(
                 planned.config,
                 settings.out / planned.name,
                 callbacks,

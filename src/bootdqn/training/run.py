@@ -43,7 +43,7 @@ class RunOutcome:
     already_finished: bool = False
 
 
-def run(
+def train_run(
     config: TrainConfig[Any],
     run_dir: str | Path,
     callbacks: RunCallbacks = NO_CALLBACKS,
