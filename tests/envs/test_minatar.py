@@ -9,7 +9,7 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.envs import MINATAR_GAMES, MinAtarConfig
-from bootdqn.envs.minatar import draw, make_minatar, palette
+from bootdqn.envs.minatar import make_minatar, palette, render_grid
 from bootdqn.runs.checkpoint import decode, encode
 
 minatar_gym = pytest.importorskip("minatar.gym")
@@ -109,7 +109,7 @@ def test_the_last_channel_is_rendered_on_top():
     grid = np.zeros((10, 10, 2), bool)
     grid[0, 0], grid[0, 1, 0] = True, True
     colours = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2]], np.uint8)
-    assert draw(grid, colours)[0, :3, 0].tolist() == [2, 1, 0]
+    assert render_grid(grid, colours)[0, :3, 0].tolist() == [2, 1, 0]
 
 
 def test_actions_have_names():

@@ -321,7 +321,7 @@ def test_the_functions_for_small_arrays_are_numpys_to_the_last_bit(rule, shape, 
     ruled_out[..., 0], unknown[..., 0, 1] = -np.inf, np.nan
     with np.errstate(all="ignore"):
         found = [rule(q) for q in (*arrays, ruled_out, unknown)]
-        monkeypatch.setattr("bootdqn.exploration.arrays._SMALL_ARRAYS", np)
+        monkeypatch.setattr("bootdqn.exploration.arrays._FAST_NUMPY", np)
         expected = [rule(q) for q in (*arrays, ruled_out, unknown)]
     for ours, numpys in zip(found, expected, strict=True):
         for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (ours, numpys)), strict=True):

@@ -77,7 +77,7 @@ class MinAtarGame(gymnasium.Wrapper[Grid, int, Grid, int]):
         """Return the screen as an image (240, 240, 3), None without a render mode."""
         if self.render_mode is None:
             return None
-        cells = draw(self._game.state(), self._palette)
+        cells = render_grid(self._game.state(), self._palette)
         return cells.repeat(CELL_PIXELS, axis=0).repeat(CELL_PIXELS, axis=1)
 
     def get_action_meanings(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def palette(num_channels: int) -> Image:
     return np.concatenate([np.zeros((1, 3), np.uint8), np.round(colours.T.clip(0, 1) * 255).astype(np.uint8)])
 
 
-def draw(grid: Grid, colours: Image) -> Image:
+def render_grid(grid: Grid, colours: Image) -> Image:
     """Return an image (10, 10, 3) of `grid`, a pixel for each cell; the object of the last channel is on top."""
     top = (grid * np.arange(1, grid.shape[-1] + 1)).max(axis=-1)
     image: Image = colours[top]

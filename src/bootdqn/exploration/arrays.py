@@ -14,7 +14,7 @@ AnyArray = Any
 """An array of any library that `array_api_compat` knows; static typing has no name for "the same kind"."""
 
 
-class SmallArrays:
+class FastNumpyNamespace:
     """NumPy namespace that skips keyword handling in the functions the formulas use; results are bit-identical.
 
     A run calls them at every step on the Q-values of one state, where keyword handling takes longer than the numbers.
@@ -30,7 +30,7 @@ class SmallArrays:
     @staticmethod
     def mean(x: AnyArray, axis: int, keepdims: bool = False) -> AnyArray:
         """Return the mean over one axis."""
-        total: AnyArray = SmallArrays.sum(x, axis, keepdims)
+        total: AnyArray = FastNumpyNamespace.sum(x, axis, keepdims)
         return total / x.shape[axis]
 
     @staticmethod
@@ -42,7 +42,7 @@ class SmallArrays:
         return getattr(np, name)
 
 
-_SMALL_ARRAYS = SmallArrays()
+_FAST_NUMPY = FastNumpyNamespace()
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 
@@ -58,7 +58,7 @@ def namespace_of_q(q: AnyArray, *, min_actions: int = 1) -> Any:
         ValueError: `q` has fewer than two axes, no head, or fewer than `min_actions` actions.
     """
     if type(q) is np.ndarray and (q.dtype is _SINGLE or q.dtype is _DOUBLE):
-        xp: Any = _SMALL_ARRAYS
+        xp: Any = _FAST_NUMPY
     elif not (xp := _namespace(q)).isdtype(q.dtype, "real floating"):
         raise TypeError(f"q must hold real floating-point numbers, got dtype {q.dtype}; convert it first")
     if q.ndim < 2:
@@ -76,7 +76,7 @@ def clip(x: AnyArray, lowest: float, highest: float | None, xp: Any) -> AnyArray
 
     That of array-api-compat can be compiled by PyTorch since its version 2.10 only.
     """
-    torch = None if xp is _SMALL_ARRAYS else sys.modules.get("torch")
+    torch = None if xp is _FAST_NUMPY else sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return torch.clamp(x, lowest, highest)
     return xp.clip(x, lowest, highest)

@@ -46,7 +46,7 @@ class Strategy(Protocol):
             ValueError: A score is NaN. Scores traced by `jax.jit` or `torch.compile` are not checked.
         """
         xp, scores = namespace_of_q(q), self.scores(q, head)
-        _refuse_nan(self, scores, xp)
+        _check_no_nan(self, scores, xp)
         return xp.argmax(scores, axis=-1)
 
 
@@ -158,7 +158,7 @@ class Vote(Strategy):
         Raises:
             ValueError: A Q-value is NaN, which a tally would hide.
         """
-        _refuse_nan(self, q, namespace_of_q(q))
+        _check_no_nan(self, q, namespace_of_q(q))
         return vote(q, self.rule)
 
 
@@ -188,7 +188,7 @@ class Boltzmann(Strategy):
         xp, scores = namespace_of_q(q), self.scores(q, head)
         if rng is None:
             raise ValueError("boltzmann samples its actions: call select with rng=numpy.random.default_rng(seed)")
-        _refuse_nan(self, scores, xp)
+        _check_no_nan(self, scores, xp)
         noise = xp.asarray(rng.gumbel(size=tuple(scores.shape)), dtype=scores.dtype, device=device_of(scores))
         return xp.argmax(scores + noise, axis=-1)
 
@@ -217,7 +217,7 @@ def follows_head(strategy: Strategy) -> bool:
     )
 
 
-def _refuse_nan(strategy: Strategy, scores: AnyArray, xp: Any) -> None:
+def _check_no_nan(strategy: Strategy, scores: AnyArray, xp: Any) -> None:
     if holds_nan(scores, xp):
         causes = "q holds NaN, a state has no legal action, or a head is out of range"
         raise ValueError(f"{strategy.name} cannot rank actions by NaN: {causes}")
