@@ -12,7 +12,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.config.train import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import LockHolder
-from bootdqn.runs.plugins import Plugins
+from bootdqn.runs.user_code_imports import UserCodeImports
 from bootdqn.sweeps.executor import Ended, Fault, Message, Started, execute
 from bootdqn.sweeps.local import RunSettings
 from bootdqn.sweeps.ray_driver import RayBackend, Request, TaskResult, node_problem, read_progress
@@ -73,7 +73,7 @@ class Ray:
 
 
 def backend_on(ray, runs, gpus_per_run=0.0, out=Path("nowhere")):
-    settings = RunSettings(out, Plugins(), None)
+    settings = RunSettings(out, UserCodeImports(), None)
     memory = dict.fromkeys(runs, 2**20)
     return RayBackend(ray, Request(memory, gpus_per_run, settings, Path("nowhere/token")))
 
@@ -128,7 +128,7 @@ def test_a_run_on_a_host_that_vanished_is_lost_even_if_its_task_never_ends(tmp_p
 def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, user_code):
     token = tmp_path / "token"
     token.touch()
-    settings = RunSettings(tmp_path, Plugins(("my_strategy.Mine",), directory=user_code.directory), None)
+    settings = RunSettings(tmp_path, UserCodeImports(("my_strategy.Mine",), directory=user_code.directory), None)
     missing = "--strategy-from my_strategy.Mine: no module 'my_strategy' is installed"
     assert node_problem(settings, token).startswith(missing)
     assert "install the module on every node" in node_problem(settings, token)

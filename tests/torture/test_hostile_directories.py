@@ -73,11 +73,11 @@ class HungError(BaseException):
 
 def train_here(runs, out, _workers, _on_event, **options):
     """Train runs in this process, in place of the worker processes."""
-    from bootdqn.runs.plugins import loaded_plugins
+    from bootdqn.runs.user_code_imports import imported_user_code
     from bootdqn.sweeps.executor import SweepOutcome
     from bootdqn.sweeps.local import RunSettings, train_planned_run
 
-    settings = RunSettings(out, loaded_plugins(), options["saving"])
+    settings = RunSettings(out, imported_user_code(), options["saving"])
     return SweepOutcome([train_planned_run(planned, settings) for planned in runs])
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import LoggerConfig, from_flat
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.plugins import Plugins
+from bootdqn.runs.user_code_imports import UserCodeImports
 from bootdqn.sweeps.local import RunSettings, train_planned_run
 from bootdqn.sweeps.run_sweep import run_sweep
 from bootdqn.sweeps.sweep_file import deep_sea_race
@@ -191,7 +191,7 @@ def test_the_runs_of_a_sweep_are_one_group_each_named_by_its_directory(tmp_path,
     wandb.init = lambda **options: started.append(options) or FailingSink(10**9)
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     out = tmp_path / "my-sweep"
-    settings = RunSettings(out, Plugins(), None, LoggerConfig(tensorboard=True, wandb=True))
+    settings = RunSettings(out, UserCodeImports(), None, LoggerConfig(tensorboard=True, wandb=True))
     for planned in deep_sea_race(["greedy", "gain"], [3], num_seeds=1, max_episodes=5).runs():
         assert train_planned_run(planned, settings).finished
         assert list((out / planned.name / "tensorboard").iterdir())

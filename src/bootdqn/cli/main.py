@@ -30,7 +30,7 @@ from bootdqn.config.train import (
     setting_types,
 )
 from bootdqn.exploration.registry import registered_name
-from bootdqn.runs.plugins import Plugins
+from bootdqn.runs.user_code_imports import UserCodeImports
 
 _LESS_MEMORY = "lower --replay-capacity, --batch-size, --hidden-sizes or --size"
 _LESS_GPU_MEMORY = "lower --batch-size, --num-heads or --hidden-sizes, or use --device cpu"
@@ -268,7 +268,7 @@ def _import_user_code(given: dict[str, Any]) -> tuple[str, ...]:
     named = given.get("strategy_from") or ()
     strategies = (named,) if isinstance(named, str) else named
     try:
-        Plugins(strategies, given.get("imports", ())).load()
+        UserCodeImports(strategies, given.get("imports", ())).load()
     except ValueError as error:
         raise UsageError(str(error)) from None
     return strategies

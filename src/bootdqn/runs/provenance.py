@@ -17,8 +17,8 @@ import numpy as np
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.text import escape_unprintable
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.plugins import digests
 from bootdqn.runs.source import source_of
+from bootdqn.runs.user_code_imports import user_code_digests
 
 PACKAGES = (
     *("bootdqn", "torch", "numpy", "numba", "scipy", "gymnasium", "array-api-compat", "lz4", "safetensors"),
@@ -85,7 +85,7 @@ class Provenance:
 
     def changes_of_user_code(self) -> list[str]:
         """Return a warning for each module of user code that has changed."""
-        before, now = self.content.get("user_code"), digests()
+        before, now = self.content.get("user_code"), user_code_digests()
         return [
             f"module {module} has changed since this run was started, so it is no longer exact"
             for module, digest in (before.items() if isinstance(before, dict) else [])
@@ -149,7 +149,7 @@ def provenance(threads: int, package: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": versions(package),
         "source": source_of(Path(__file__).parents[1]),
-        "user_code": digests(),
+        "user_code": user_code_digests(),
         "machine": {
             "host": platform.node(),
             "system": platform.platform(),

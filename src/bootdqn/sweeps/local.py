@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from bootdqn.common.errors import RunInUseError, TrainingError, UsageError
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.runs.lock import LOST_AFTER_SECONDS
-from bootdqn.runs.plugins import Plugins, loaded_plugins
 from bootdqn.runs.signals import STOP_SIGNALS, StopRequest, handled_signals, stop_on_signal
+from bootdqn.runs.user_code_imports import UserCodeImports, imported_user_code
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, SweepOutcome, execute
 from bootdqn.sweeps.processes import WorkerProcess
 from bootdqn.sweeps.sweep_file import PlannedRun
@@ -37,7 +37,7 @@ class RunSettings(NamedTuple):
 
     out: Path
     """The run directories are below it."""
-    plugins: Plugins
+    user_code: UserCodeImports
     saving: SavingConfig | None
     loggers: LoggerConfig = LoggerConfig()
 
@@ -55,14 +55,14 @@ def run_locally(
     """Train every run in its run directory below `out`, `workers` at a time, and return how each ended.
 
     A failed run is retried `retries` times, in a new process. On a signal to stop, the runs that were started save a
-    checkpoint and stop. The worker processes load the plugins that this process has loaded.
+    checkpoint and stop. The worker processes import the user code that this process has imported.
 
     Raises:
         TrainingError: An idle worker process died, and the one that replaced it could not be reached, either.
     """
     runs = list(runs)
     with stop_on_signal() as stop:
-        settings = RunSettings(out, loaded_plugins(), saving, loggers or LoggerConfig())
+        settings = RunSettings(out, imported_user_code(), saving, loggers or LoggerConfig())
         backend = LocalBackend(min(workers, len(runs)), settings, stop)
         ended = execute(runs, backend, on_event, lambda: bool(stop), retries=retries)
         return SweepOutcome(ended, stop.exit_code if stop else None)
@@ -217,7 +217,7 @@ def train_planned_run(
 
     while True:
         try:
-            settings.plugins.load()
+            settings.user_code.load()
             callbacks = RunCallbacks(show=show, warn=keep_warning)
             outcome = train_run(
                 planned.config,

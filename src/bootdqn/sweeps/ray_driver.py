@@ -306,7 +306,7 @@ def node_problem(settings: RunSettings, token: Path) -> str | None:
             return f"it does not see {out}; choose an --out that all nodes share"
         with tempfile.NamedTemporaryFile(dir=out, prefix=".", suffix=".part"):
             pass
-        settings.plugins.load()
+        settings.user_code.load()
     except OSError as error:
         return f"it cannot write to {out} ({error.strerror}); check the disk and its mount there"
     except UsageError as error:

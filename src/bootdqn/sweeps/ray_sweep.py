@@ -18,8 +18,8 @@ from typing import Any
 
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.config.train import LoggerConfig, SavingConfig
-from bootdqn.runs.plugins import loaded_plugins
 from bootdqn.runs.signals import StopRequest, stop_on_signal
+from bootdqn.runs.user_code_imports import imported_user_code
 from bootdqn.sweeps.cost import memory_needed
 from bootdqn.sweeps.executor import Ended, Event, SweepOutcome
 from bootdqn.sweeps.local import POLL_SECONDS, RunSettings, end_process, start_process
@@ -64,7 +64,7 @@ def run_on_ray(
     out.mkdir(parents=True, exist_ok=True)
     with _token(out) as token, stop_on_signal() as stop:
         memory = dict(zip(runs, memory_needed(runs), strict=True))
-        settings = RunSettings(out, loaded_plugins(), saving, loggers or LoggerConfig())
+        settings = RunSettings(out, imported_user_code(), saving, loggers or LoggerConfig())
         request = Request(memory, gpus_per_run, settings, token)
         process, connection = start_process(drive, address, request, retries)
         try:

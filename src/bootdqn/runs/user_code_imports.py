@@ -10,8 +10,8 @@ from bootdqn.exploration.registry import load_strategy, registered_class_paths, 
 
 
 @dataclass(frozen=True)
-class Plugins:
-    """The user's strategies and environments."""
+class UserCodeImports:
+    """The strategies and modules of environments to import."""
 
     strategies: tuple[str, ...] = ()
     """As MODULE.CLASS."""
@@ -33,12 +33,12 @@ class Plugins:
                 load_strategy(class_path, self.directory)
 
 
-def loaded_plugins() -> Plugins:
-    """Return the plugins that this process has imported."""
-    return Plugins(registered_class_paths(), imported_environments(), Path.cwd())
+def imported_user_code() -> UserCodeImports:
+    """Return the user code that this process has imported."""
+    return UserCodeImports(registered_class_paths(), imported_environments(), Path.cwd())
 
 
-def digests() -> dict[str, str | None]:
+def user_code_digests() -> dict[str, str | None]:
     """Return the SHA-256 of the file of each module of user code; None for one without a file."""
     modules = {*imported_environments(), *registered_modules()}
     return {module: _digest(getattr(sys.modules.get(module), "__file__", None)) for module in sorted(modules)}
