@@ -114,7 +114,7 @@ def test_a_strategy_is_written_in_one_way():
         ({"environment": "deep-sea", "unscaled_move_cost": float("nan")}, "--unscaled-move-cost must be finite"),
         (
             {"environment": "gym", "env_id": "CartPole-v1", "target_every": None},
-            "--target-every needs a number of steps",
+            "--target-every must be a number of steps, got None",
         ),
         ({"environment": "deep-sea", "strategy": "evio"}, "unknown strategy 'evio'; did you mean 'evoi'"),
     ],
