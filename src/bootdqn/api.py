@@ -164,6 +164,7 @@ def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) ->
     from bootdqn.runs.weights import open_run
 
     opened = open_run(Path(run_dir), weights)
+    opened.close()  # only its networks are needed
     form = opened.spec.observation
     return TrainedEnsemble(to_flat(opened.config), opened.step, lambda seen: opened.q_values(as_batch(seen, form)))
 

@@ -138,7 +138,7 @@ MALFORMED = {
     "train atari --max-episode-frames 10": "--max-episode-frames must be at least 34",
     "train atari --replay-capacity 3": "--replay-capacity must be at least 5",
     "train gym --total-steps 0": "--total-steps must be at least 1",
-    "train gym --target-every None": "--target-every needs a number of steps",
+    "train gym --target-every None": "--target-every must be a number of steps, got None",
     "resume begun --checkpoint-every-steps 0": "--checkpoint-every-steps must be at least 1",
     "evaluate begun --max-steps 0": "--max-steps must be at least 1",
     "evaluate begun --seed -1": "--seed must be at least 0",

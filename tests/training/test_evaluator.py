@@ -35,7 +35,7 @@ class Game(gymnasium.Env):
 @pytest.fixture
 def game(monkeypatch):
     game = Game()
-    monkeypatch.setattr("bootdqn.training.evaluation.make_environment", lambda _config: game)
+    monkeypatch.setattr("bootdqn.envs.factory.make_environment", lambda _config: game)
     return game
 
 

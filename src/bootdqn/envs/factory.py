@@ -1,5 +1,7 @@
 """The factory of environments, their common interface, and their specs."""
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Protocol, SupportsFloat
 
@@ -87,6 +89,22 @@ def make_environment(config: EnvConfig, render_mode: str | None = None) -> Envir
         unscaled_move_cost=config.unscaled_move_cost,
         render_mode=render_mode,
     )
+
+
+def close_environment(environment: Environment) -> None:
+    """Close an environment that is no longer needed; an exception that it raises then is ignored."""
+    with contextlib.suppress(Exception):
+        environment.close()
+
+
+@contextlib.contextmanager
+def new_environment(config: EnvConfig) -> Iterator[Environment]:
+    """Make an environment, and close it at the end; raises as `make_environment` does."""
+    environment = make_environment(config)
+    try:
+        yield environment
+    finally:
+        close_environment(environment)
 
 
 def with_versioned_id(config: EnvConfig) -> EnvConfig:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from contextlib import closing
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,11 @@ def inspect_run(
         recorder = Recorder(path, weights, strategy)
     except ValueError as error:
         raise UsageError(f"--strategy: {error}") from error
-    recording = recorder.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head, progress=progress)
+    with closing(recorder):
+        recording = recorder.record(episodes=episodes, max_steps=max_steps, seed=seed, head=head, progress=progress)
+        maps = []
+        if recorder.size is not None and figure is None:
+            maps = deep_sea_maps(recorder, path, seed, find_weights(path, weights))
     without = f" What the agent saw is not shown: {recorder.render_error}." if recorder.render_error else ""
     if figure is not None:
         flips = (number for number, one in enumerate(recording.steps) if recording.flip(one))
@@ -77,9 +82,6 @@ def inspect_run(
             raise UsageError(f"--step must be in 0..{len(recording.steps) - 1}, got {step}")
         save_figure(plot_step(recording, shown), figure)
         return f"Open {figure}, which is of step {shown}.{without}"
-    maps = []
-    if recorder.size is not None:
-        maps = deep_sea_maps(recorder, path, seed, find_weights(path, weights))
     page = write_page(recording, maps, out)
     return f"{summary(recording)} Open {page} in a browser.{without}"
 

@@ -217,12 +217,20 @@ class Recorder:
         self.run = self._open(path, weights)
         self.config, self.environment = self.run.config, self.run.environment
         self.strategy_text = strategy or self.config.actor.strategy
-        self.strategy = parse_strategy(self.strategy_text)
+        try:
+            self.strategy = parse_strategy(self.strategy_text)
+        except ValueError:
+            self.close()
+            raise
         env = self.config.env
         self.size: int | None = getattr(env, "size", None)
         """N of DeepSea; None in other environments."""
         self.compared = compared_strategies(self.strategy, on_deep_sea=self.size is not None)
         self.title = escape_unprintable(f"{path.name or path}, {env.kind} {env.label}")
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.run.close()
 
     def record(
         self,

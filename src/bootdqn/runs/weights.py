@@ -14,7 +14,7 @@ from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.common.tensor_files import checked_array, read_tensors_and_metadata, write_tensors
 from bootdqn.common.text import did_you_mean, escape_unprintable
 from bootdqn.config.train import TrainConfig, from_flat
-from bootdqn.envs.factory import Environment, evaluation_config, make_environment, spec_of
+from bootdqn.envs.factory import Environment, close_environment, evaluation_config, make_environment, spec_of
 from bootdqn.runs.cleanup import remove_leftovers
 from bootdqn.runs.directory import RunDirectory, find_runs, find_weights
 
@@ -98,9 +98,15 @@ class LoadedRun(NamedTuple):
         ensemble, step = load_ensemble(weights, self.config, self.spec)
         return self._replace(ensemble=ensemble, step=step)
 
+    def close(self) -> None:
+        """Close the environment."""
+        close_environment(self.environment)
+
 
 def open_run(path: Path, weights: str | Path | int | None = None, *, render_mode: str | None = None) -> LoadedRun:
     """Load the run in directory `path` with its `weights`: the step of a snapshot, or a file (None: those saved last).
+
+    Close it at the end.
 
     Raises:
         UsageError: There is no such run, or no such weights of it.
@@ -110,8 +116,12 @@ def open_run(path: Path, weights: str | Path | int | None = None, *, render_mode
     remove_leftovers(RunDirectory(path))
     file = find_weights(path, weights) or RunDirectory(path).weights
     environment = make_environment(evaluation_config(config.env), render_mode=render_mode)
-    spec = spec_of(environment)
-    return LoadedRun(config, environment, spec, *load_ensemble(file, config, spec))
+    try:
+        spec = spec_of(environment)
+        return LoadedRun(config, environment, spec, *load_ensemble(file, config, spec))
+    except BaseException:
+        close_environment(environment)
+        raise
 
 
 def read_run_config(path: Path) -> TrainConfig[Any]:

@@ -5,6 +5,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.text import format_bytes, format_count
 from bootdqn.config.envs import EnvConfig
 from bootdqn.config.train import TrainConfig
-from bootdqn.envs.factory import episode_limit, evaluation_config, make_environment
+from bootdqn.envs.factory import episode_limit, evaluation_config, new_environment
 from bootdqn.runs.resources import ResourceEstimate, available_cores, available_memory, check_environments_fit
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.sweeps.executor import describe_failures, split_done
@@ -109,7 +110,8 @@ def resources_needed(runs: list[PlannedRun]) -> list[ResourceEstimate | Exceptio
 def _resources(config: TrainConfig[Any]) -> ResourceEstimate | Exception:
     try:
         check_environments_fit(config.run.num_envs)
-        return make_components(config).estimate_resources()
+        with closing(make_components(config)) as components:
+            return components.estimate_resources()
     except Exception as error:  # the run itself will report it
         return error
 
@@ -136,8 +138,7 @@ class _Probe(NamedTuple):
 def _probe(config: TrainConfig[Any], probe_seconds: float) -> _Probe:
     config = replace(config, learner=replace(config.learner, learning_starts=1))  # batches are sampled with replacement
     check_environments_fit(config.run.num_envs)
-    with pinned_threads(config.run.threads):
-        components = make_components(config)
+    with pinned_threads(config.run.threads), closing(make_components(config)) as components:
         needed = components.estimate_resources()
         evaluation_speed = _evaluation_speed(config, components, probe_seconds / 4)
         steps = train(config, components)
@@ -152,25 +153,26 @@ def _probe(config: TrainConfig[Any], probe_seconds: float) -> _Probe:
 def _evaluation_speed(config: TrainConfig[Any], components: Components, probe_seconds: float) -> float:
     if config.env.eval_every_frames is None:
         return math.inf
-    environment = make_environment(evaluation_config(config.env))
     components.learner.q_values(components.loop.observations)  # compile before the clock starts
-    steps, start = 0, time.perf_counter()
+    steps = 0
 
     def stop() -> bool:
         nonlocal steps
         steps += 1
         return time.perf_counter() - start > probe_seconds
 
-    evaluate(
-        components.learner.q_values,
-        environment,
-        episodes=UNLIMITED,
-        max_steps=UNLIMITED,
-        rule=config.evaluation.vote,
-        rng=np.random.default_rng(0),
-        stop=stop,
-    )
-    return steps / (time.perf_counter() - start)
+    with new_environment(evaluation_config(config.env)) as environment:
+        start = time.perf_counter()
+        evaluate(
+            components.learner.q_values,
+            environment,
+            episodes=UNLIMITED,
+            max_steps=UNLIMITED,
+            rule=config.evaluation.vote,
+            rng=np.random.default_rng(0),
+            stop=stop,
+        )
+        return steps / (time.perf_counter() - start)
 
 
 def in_scheduling_order(runs: list[PlannedRun]) -> list[PlannedRun]:

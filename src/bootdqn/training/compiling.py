@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 from typing import Any
 
@@ -62,10 +63,10 @@ def _train_a_little(compiled: bool, replay: ReplaySampling, *, several_steps: bo
         ),
         replay=ReplayConfig(replay_capacity=8, replay=replay),
     )
-    components = make_components(config)
-    for _ in itertools.islice(train(config, components), 8):
-        pass
-    components.learner.get_state()
+    with closing(make_components(config)) as components:
+        for _ in itertools.islice(train(config, components), 8):
+            pass
+        components.learner.get_state()
 
 
 @cache

@@ -1,8 +1,7 @@
 """Evaluation by the vote of the heads, on environments and random streams of its own: training is not affected."""
 
-import contextlib
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.train import TrainConfig
-from bootdqn.envs.factory import Environment, evaluation_config, make_environment
+from bootdqn.envs.factory import Environment, evaluation_config, new_environment
 from bootdqn.exploration.voting import VoteDiversity, VoteRule, check_rule, vote, vote_diversity
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.runs.weights import open_run
@@ -105,8 +104,8 @@ def evaluate(
             finished.append(rollout)
     counted = finished or [rollout]
     return Evaluation(
-        returns=[one.total_reward for one in counted],
-        lengths=[one.length for one in counted],
+        returns=[episode.total_reward for episode in counted],
+        lengths=[episode.length for episode in counted],
         cut=not finished,
         diversity=dict(zip(VoteDiversity._fields, (measures / steps).tolist(), strict=True)),
     )
@@ -152,8 +151,8 @@ class Evaluator:
             return None
         frames = step * env.frames_per_step
         number = frames // env.eval_every_frames
-        with attribute_errors_to("the evaluation"), _new_environment(self._config) as environment:
-            found = evaluate(
+        with attribute_errors_to("the evaluation"), new_environment(evaluation_config(env)) as environment:
+            evaluation = evaluate(
                 self._q_values,
                 environment,
                 episodes=settings.eval_episodes,
@@ -163,22 +162,12 @@ class Evaluator:
                 stop=stop,
                 on_step=lambda episode: on_progress(episode, settings.eval_episodes),
             )
-        if found is None:
+        if evaluation is None:
             return None
-        if not np.isfinite(found.returns).all():
-            raise TrainingError(f"the environment of the evaluation gave returns that are not finite: {found.returns}")
+        if not np.isfinite(evaluation.returns).all():
+            raise TrainingError(f"{EVALUATION_ENVIRONMENT} gave returns that are not finite: {evaluation.returns}")
         self._number = number
-        return {"kind": "evaluation", "step": step, "frames": frames, **found.record()}
-
-
-@contextlib.contextmanager
-def _new_environment(config: TrainConfig[Any]) -> Iterator[Environment]:
-    environment = make_environment(evaluation_config(config.env))
-    try:
-        yield environment
-    finally:
-        with contextlib.suppress(Exception):  # user code, and no longer needed
-            environment.close()
+        return {"kind": "evaluation", "step": step, "frames": frames, **evaluation.record()}
 
 
 class RunEvaluation(NamedTuple):
@@ -227,31 +216,31 @@ def evaluate_saved_run(
         check_writable(video, "--video")
     if json:
         check_writable(json, "--json")
-    opened = open_run(run_dir, weights, render_mode="rgb_array" if video else None)
-    own = opened.config.evaluation
-    rule = own.vote if rule is None else rule
-    check_rule(rule, "vote")
-    most = own.eval_episodes if episodes is None else episodes
-    calls = count(1)
+    if rule is not None:
+        check_rule(rule, "vote")
+    with closing(open_run(run_dir, weights, render_mode="rgb_array" if video else None)) as run:
+        settings, calls = run.config.evaluation, count(1)
+        rule = settings.vote if rule is None else rule
+        max_episodes = settings.eval_episodes if episodes is None else episodes
 
-    def on_step(episode: int) -> None:
-        steps = next(calls) - episode  # every episode's reset is a call, too
-        show(f"episode {episode:,} of at most {most:,}, {format_count(steps, 'step')}")
-        if writer:
-            writer.add_frame()
+        def on_step(episode: int) -> None:
+            steps = next(calls) - episode  # every episode's reset is a call, too
+            show(f"episode {episode:,} of at most {max_episodes:,}, {format_count(steps, 'step')}")
+            if writer:
+                writer.add_frame()
 
-    recording = VideoWriter(video, opened.environment.render) if video else nullcontext()
-    with pinned_threads(opened.config.run.threads), recording as writer:
-        found = evaluate(
-            opened.q_values,
-            opened.environment,
-            episodes=most,
-            max_steps=own.eval_max_steps if max_steps is None else max_steps,
-            rule=rule,
-            rng=random_stream(seed, "assessment"),
-            on_step=on_step,
-        )
-    assert found is not None, "nothing stops this evaluation"
+        recording = VideoWriter(video, run.environment.render) if video else nullcontext()
+        with pinned_threads(run.config.run.threads), recording as writer:
+            evaluation = evaluate(
+                run.q_values,
+                run.environment,
+                episodes=max_episodes,
+                max_steps=settings.eval_max_steps if max_steps is None else max_steps,
+                rule=rule,
+                rng=random_stream(seed, "assessment"),
+                on_step=on_step,
+            )
+    assert evaluation is not None, "nothing stops this evaluation"
     if json:
-        write_json_atomically(json, {"step": opened.step, "vote": rule, "seed": seed, **found.record()})
-    return RunEvaluation(found, opened.step, rule)
+        write_json_atomically(json, {"step": run.step, "vote": rule, "seed": seed, **evaluation.record()})
+    return RunEvaluation(evaluation, run.step, rule)

@@ -1,6 +1,7 @@
 """The loop: the only place where environment, actor, replay and learner meet."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from bootdqn.common.errors import TrainingError, attribute_errors_to
 from bootdqn.common.random_streams import RandomStreams
 from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.config.train import TrainConfig
-from bootdqn.envs.factory import Environment, make_environment, spec_of
+from bootdqn.envs.factory import Environment, close_environment, make_environment, spec_of
 from bootdqn.replay.buffer import ReplayBuffer
 from bootdqn.runs.resources import ResourceEstimate, estimate_resources
 from bootdqn.training.rollout import checked_observation, legal_actions, mask_illegal_actions
@@ -117,9 +118,14 @@ class Components:
         """Return the memory and disk that the run needs when its replay buffer is full."""
         return estimate_resources(self.learner, self.spec, self.replay, len(self.environments))
 
+    def close(self) -> None:
+        """Close the environments."""
+        for environment in self.environments:
+            close_environment(environment)
+
 
 def make_components(config: TrainConfig[Any]) -> Components:
-    """Build the components of the run that the resolved `config` describes.
+    """Build the components of the run that the resolved `config` describes; `close` them at the end.
 
     Raises:
         ValueError: The configuration is not resolved.
@@ -127,9 +133,19 @@ def make_components(config: TrainConfig[Any]) -> Components:
     for name in ("update_every", "target_every"):
         if getattr(config.learner, name) is None:
             raise ValueError(f"configuration is not resolved: {name} is None; call resolve(config) first")
-    streams = RandomStreams(config.run.seed)
-    environments = [make_environment(config.env) for _ in range(config.run.num_envs)]
-    spec = spec_of(environments[0])
+    environments = list[Environment]()
+    with ExitStack() as on_error:
+        for _ in range(config.run.num_envs):
+            environment = make_environment(config.env)
+            on_error.callback(close_environment, environment)
+            environments.append(environment)
+        components = _components_around(environments, config)
+        on_error.pop_all()
+    return components
+
+
+def _components_around(environments: list[Environment], config: TrainConfig[Any]) -> Components:
+    streams, spec = RandomStreams(config.run.seed), spec_of(environments[0])
     num_envs, num_heads = len(environments), config.network.num_heads
     ensemble = make_ensemble(config.network, spec, streams["networks"])
     return Components(

@@ -2,7 +2,10 @@
 
 import itertools
 import re
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +21,10 @@ from bootdqn.envs.factory import effective_settings, package_of, with_versioned_
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.cleanup import clear_run, remove_leftovers, remove_partial_files
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.lock import locked
+from bootdqn.runs.lock import Lock, locked
 from bootdqn.runs.provenance import Provenance
 from bootdqn.runs.resources import check_environments_fit, check_memory_and_disk
-from bootdqn.runs.signals import stop_on_signal
+from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.runs.status import RunState, RunStatus, run_status
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.callbacks import NO_CALLBACKS, RunCallbacks
@@ -74,63 +77,92 @@ def train_run(
         TrainingError: Training cannot continue; the last checkpoint is kept.
     """
     check_loggers_installed(*["tensorboard"] * tensorboard, *["wandb"] * wandb)
-    given, config = config, _resolved(config)
-    if given.env.label != config.env.label:
-        callbacks.info(f"{given.env.label} is {config.env.label}, its latest version")
+    label, config = config.env.label, _resolved(config)
+    if label != config.env.label:
+        callbacks.info(f"{label} is {config.env.label}, its latest version")
     directory, saving = RunDirectory(Path(run_dir)), saving or SavingConfig()
     directory.check()
     status = _checked_status(directory, config, restart=restart)
     if status.state is RunState.FINISHED and not restart:
         return _leave_finished(status, config, saving)
     check_writable(directory.path, "--run-dir")
+    check_environments_fit(config.run.num_envs)
     with pinned_threads(config.run.threads), stop_on_signal() as stop:
         settings = effective_settings(config.env)
-        components = _prepare(config, directory.path, settings, callbacks)
-        package = package_of(components.environments[0])
-        directory.path.mkdir(parents=True, exist_ok=True)
-        with locked(directory.lock) as lock:
-            status = _checked_status(directory, config, restart=restart)  # another process may have been faster
-            if status.state is RunState.FINISHED and not restart:
-                return RunOutcome(status.summary, 0, already_finished=True)
-            remove_partial_files(directory)
-            checkpoints = Checkpoints(directory.checkpoints, CHECKPOINT_MARGIN * components.estimate_resources().disk)
-            if restart or status.state is RunState.EMPTY:
-                loaded, first_step = None, 0
-                provenance = Provenance.start(directory, config.run.threads, settings, package)
-            else:
-                loaded = checkpoints.load(lambda line: callbacks.warn(f"{directory.path}: {line}"))
-                provenance, first_step = Provenance.read(directory), loaded.step + 1
-            provenance = provenance.with_keep_checkpoint(saving.keep_checkpoint)
-            # before anything is removed: if a logger cannot be opened, the run is still there
-            loggers = _open_loggers(
-                config, directory, provenance, first_step, sweep, tensorboard=tensorboard, wandb=wandb
-            )
-            if loaded is None:
-                clear_run(directory)
-                write_json_atomically(directory.config, to_flat(config))
-                provenance.write()
-            trainer = Trainer(
-                config,
-                directory,
-                components,
-                lock,
-                saving=replace(saving, keep_checkpoint=provenance.keeps_checkpoint),
-                checkpoints=checkpoints,
-                loaded=loaded,
-                loggers=loggers,
-                callbacks=callbacks,
-                stop=stop,
-            )
-            remove_file(directory.summary)  # not before the run is restored
-            if loaded is not None:
-                if status.new_budget:
-                    write_json_atomically(directory.config, to_flat(config))  # not before the old summary is removed
-                inexact_reasons = [*trainer.inexact_reasons, *_changes(provenance, config, components)]
-                provenance.write_resumption(loaded.step, config.run.threads, package, inexact_reasons)
-                callbacks.info(f"Resuming from step {loaded.step:,}")
-                for reason in inexact_reasons:
-                    callbacks.warn(reason)
-            return RunOutcome(*trainer.train())
+        with closing(make_components(config)) as components:
+            _check_and_describe(config, components, directory.path, settings, callbacks)
+            directory.path.mkdir(parents=True, exist_ok=True)
+            with locked(directory.lock) as lock:
+                status = _checked_status(directory, config, restart=restart)  # another process may have been faster
+                if status.state is RunState.FINISHED and not restart:
+                    return RunOutcome(status.summary, 0, already_finished=True)
+                trainer = _start_or_resume(
+                    config,
+                    status,
+                    components,
+                    lock,
+                    restart=restart,
+                    saving=saving,
+                    environment_settings=settings,
+                    open_loggers=partial(_open_loggers, config, directory, sweep, tensorboard=tensorboard, wandb=wandb),
+                    callbacks=callbacks,
+                    stop=stop,
+                )
+                return RunOutcome(*trainer.train())
+
+
+def _start_or_resume(
+    config: TrainConfig[Any],
+    status: RunStatus,
+    components: Components,
+    lock: Lock,
+    *,
+    restart: bool,
+    saving: SavingConfig,
+    environment_settings: dict[str, Any],
+    open_loggers: Callable[[Provenance, int], list[Logger]],
+    callbacks: RunCallbacks,
+    stop: StopRequest,
+) -> Trainer:
+    """Return the trainer of a run that starts, or that is restored from its last checkpoint."""
+    directory, package = status.directory, package_of(components.environments[0])
+    remove_partial_files(directory)
+    checkpoints = Checkpoints(directory.checkpoints, CHECKPOINT_MARGIN * components.estimate_resources().disk)
+    if restart or status.state is RunState.EMPTY:
+        loaded, first_step = None, 0
+        provenance = Provenance.start(directory, config.run.threads, environment_settings, package)
+    else:
+        loaded = checkpoints.load(lambda line: callbacks.warn(f"{directory.path}: {line}"))
+        provenance, first_step = Provenance.read(directory), loaded.step + 1
+    provenance = provenance.with_keep_checkpoint(saving.keep_checkpoint)
+    # before anything is removed: if a logger cannot be opened, the run is still there
+    loggers = open_loggers(provenance, first_step)
+    if loaded is None:
+        clear_run(directory)
+        write_json_atomically(directory.config, to_flat(config))
+        provenance.write()
+    trainer = Trainer(
+        config,
+        directory,
+        components,
+        lock,
+        saving=replace(saving, keep_checkpoint=provenance.keeps_checkpoint),
+        checkpoints=checkpoints,
+        loaded=loaded,
+        loggers=loggers,
+        callbacks=callbacks,
+        stop=stop,
+    )
+    remove_file(directory.summary)  # not before the run is restored
+    if loaded is not None:
+        if status.new_budget:
+            write_json_atomically(directory.config, to_flat(config))  # not before the old summary is removed
+        inexact_reasons = [*trainer.inexact_reasons, *_changes(provenance, config, components)]
+        provenance.write_resumption(loaded.step, config.run.threads, package, inexact_reasons)
+        callbacks.info(f"Resuming from step {loaded.step:,}")
+        for reason in inexact_reasons:
+            callbacks.warn(reason)
+    return trainer
 
 
 def _resolved(config: TrainConfig[Any]) -> TrainConfig[Any]:
@@ -172,18 +204,22 @@ def _leave_finished(status: RunStatus, config: TrainConfig[Any], saving: SavingC
     return RunOutcome(status.summary, 0, already_finished=True)
 
 
-def _prepare(config: TrainConfig[Any], run_dir: Path, settings: dict[str, Any], callbacks: RunCallbacks) -> Components:
-    """Make the components of the run, check that they fit on this machine, and report them."""
-    check_environments_fit(config.run.num_envs)
-    components = make_components(config)
+def _check_and_describe(
+    config: TrainConfig[Any],
+    components: Components,
+    run_dir: Path,
+    environment_settings: dict[str, Any],
+    callbacks: RunCallbacks,
+) -> None:
+    """Check that the run fits on this machine, report its settings and what it needs, and compile its kernels."""
     needed = components.estimate_resources()
     check_memory_and_disk(needed, run_dir)
     callbacks.info(describe_settings(config))
-    callbacks.info(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()))
+    callbacks.info(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in environment_settings.items()))
     if isinstance(components.spec.observation, BoxSpec):
         callbacks.info(describe_input(components.spec.observation))
-        chosen = preset_settings(config.run.preset, config.env.kind).get("embedding_scale")
-        if config.network.embedding_scale not in (None, chosen):
+        of_preset = preset_settings(config.run.preset, config.env.kind).get("embedding_scale")
+        if config.network.embedding_scale not in (None, of_preset):
             callbacks.warn("--embedding-scale has no effect: these observations are boxes of numbers, not discrete")
     callbacks.info(f"needs about {needed}")
     for line in budget_warnings(config):
@@ -191,15 +227,14 @@ def _prepare(config: TrainConfig[Any], run_dir: Path, settings: dict[str, Any], 
     if advice := precision_warning(config.learner, config.run.device):
         callbacks.warn(advice)
     compile_kernels(config, components, callbacks.info)
-    return components
 
 
 def _open_loggers(
     config: TrainConfig[Any],
     directory: RunDirectory,
+    sweep: Path | None,
     provenance: Provenance,
     first_step: int,
-    sweep: Path | None,
     *,
     tensorboard: bool,
     wandb: bool,
