@@ -391,7 +391,7 @@ def test_progress_in_a_notebook_replaces_itself(tmp_path, monkeypatch):
     monkeypatch.setattr("bootdqn.training.display.NOTEBOOK_UPDATE_EVERY_SECONDS", 0.0)
     bootdqn.train(SETTINGS | {"max_episodes": 2}, tmp_path / "run")
     with progress_line("label") as callbacks:
-        callbacks.show(Progress(3, 0.5, "3 of 6 episodes", "9 steps/s", 61.0, "note"))
+        callbacks.show(Progress(0.5, "3 of 6 episodes", "9 steps/s", 61.0, "note"))
     assert texts == ["label: 3 of 6 episodes | at most 1m 01s left | 9 steps/s | note"]
     bootdqn.evaluate(tmp_path / "run", episodes=1)
     assert texts[-1] == f"{tmp_path / 'run'}: episode 1 of at most 1, 3 steps"

@@ -26,7 +26,7 @@ def planned(name, episodes=100):
 
 
 def at(run, completed):
-    return Progressed(run, Progress(0, completed, "", "", None, ""))
+    return Progressed(run, Progress(completed, "", "", None, ""))
 
 
 def left(display):
@@ -81,7 +81,7 @@ def test_no_line_reaches_the_edge_where_a_terminal_would_wrap_the_echo_of_ctrl_c
     run = planned("long")
     display = SweepDisplay([run], [], console)
     display.update(Started(run))
-    display.update(Progressed(run, Progress(0, 0.5, "1,000,000 steps", "1,234 steps/s", 9999.0, "a note" * 10)))
+    display.update(Progressed(run, Progress(0.5, "1,000,000 steps", "1,234 steps/s", 9999.0, "a note" * 10)))
     lines = console.render_lines(display._narrow(), pad=False)
     assert len(lines) >= 2
     assert max(sum(segment.cell_length for segment in line) for line in lines) <= 60 - 4
@@ -92,7 +92,7 @@ def test_a_narrow_terminal_cuts_the_state_of_a_run_before_its_name():
     run = planned("long")
     display = SweepDisplay([run], [], console)
     display.update(Started(run))
-    display.update(Progressed(run, Progress(0, 0.5, "1,000,000 steps", "1,234 steps/s", 61.0, "a note" * 10)))
+    display.update(Progressed(run, Progress(0.5, "1,000,000 steps", "1,234 steps/s", 61.0, "a note" * 10)))
     lines = ["".join(segment.text for segment in line) for line in console.render_lines(display._narrow(), pad=False)]
     assert len(lines) == 2, "a row is one line"
     assert lines[1].startswith(f"{run_label(run)}   50 %  1,000,000 steps | ")

@@ -329,9 +329,8 @@ def read_progress(directory: RunDirectory, planned: PlannedRun) -> Progress | No
         return None
     completed = step / planned.config.env.max_training_steps
     left = seconds * (1 - completed) / completed if completed else None
-    return Progress(
-        0, completed, f"{step:,} steps", f"{step / max(seconds, 1e-9):,.0f} steps/s", left, "on the cluster"
-    )
+    speed = f"{step / max(seconds, 1e-9):,.0f} steps/s"
+    return Progress(completed, f"{step:,} steps", speed, left, "on the cluster")
 
 
 def _connect(address: str) -> Any:

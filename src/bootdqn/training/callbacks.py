@@ -7,7 +7,6 @@ from typing import NamedTuple
 class Progress(NamedTuple):
     """The progress of a run."""
 
-    episodes: int
     completed: float
     """The fraction of the longest possible run, from 0 to 1."""
     position: str

@@ -60,7 +60,6 @@ class Trainer:
         self._metrics = MetricsWriter(directory.metrics, config.run.log_every, Loggers(loggers, callbacks.warn))
         self._stopping_rule = make_stopping_rule(config.env)
         self._evaluator = Evaluator(config, components.learner.q_values)
-        self._state = TrainingState(components, self._metrics, self._stopping_rule, self._evaluator)
         self._timing = JsonLines(directory.timing)
         self.inexact_reasons: list[str] = []
         seconds = 0.0
@@ -148,6 +147,10 @@ class Trainer:
             before = result.step
 
     @property
+    def _state(self) -> TrainingState:
+        return TrainingState(self._components, self._metrics, self._stopping_rule, self._evaluator)
+
+    @property
     def _step(self) -> int:
         return self._components.loop.step
 
@@ -164,8 +167,8 @@ class Trainer:
     def _check_clocks(self) -> None:
         """Show the progress, and write timing and checkpoints, whichever is due."""
         step = self._step
-        if seen := self._show_clock.tick(step):
-            self._show(self._progress(seen["steps_per_second"]))
+        if timing := self._show_clock.tick(step):
+            self._show(self._progress(timing["steps_per_second"]))
         if record := self._clock.tick(step):
             self._lock.check()
             self._timing.write(record)
@@ -258,8 +261,8 @@ class Trainer:
         save_weights(path, self._components.learner.online, self._step)
 
     def _show_evaluation(self, episode: int, of: int) -> None:
-        if seen := self._show_clock.tick(self._step):
-            progress = self._progress(seen["steps_per_second"])
+        if timing := self._show_clock.tick(self._step):
+            progress = self._progress(timing["steps_per_second"])
             self._show(progress._replace(note=f"evaluating: episode {episode} of at most {of}"))
 
     def _progress(self, steps_per_second: float) -> Progress:
@@ -269,7 +272,7 @@ class Trainer:
         seconds_left = (now - start) * (1 - last) / (last - first) if last > first else None
         speed = f"{steps_per_second * per_step:,.0f} {'frames' if per_step > 1 else 'steps'}/s"
         saved = "" if self._checkpoint_seconds is None else f", saved in {self._checkpoint_seconds:.1f}s"
-        return Progress(self._metrics.episodes, rule.completed, rule.position, speed, seconds_left, rule.note + saved)
+        return Progress(rule.completed, rule.position, speed, seconds_left, rule.note + saved)
 
 
 def _is_snapshot_due(every: int | Literal["log"] | None, before: int, step: int) -> bool:
