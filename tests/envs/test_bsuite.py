@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from bootdqn.config.bsuite import BsuiteConfig
-from bootdqn.envs.bsuite import BsuiteCounts, is_logged
 from bootdqn.envs.factory import make_environment
+from bootdqn.training.stopping import BsuiteCounts, is_logged
 
 needs_bsuite = pytest.mark.skipif(not importlib.util.find_spec("bsuite"), reason="bsuite is not installed")
 

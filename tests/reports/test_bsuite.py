@@ -9,10 +9,10 @@ import pytest
 
 from bootdqn.config.bsuite import EXPERIMENTS, BsuiteConfig
 from bootdqn.config.train import from_flat, resolve, to_flat
-from bootdqn.envs.bsuite import BsuiteCounts, is_logged
 from bootdqn.reports.bsuite import bsuite_answer, bsuite_runs, experiment_scores, scores_table, tag_scores
 from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
+from bootdqn.training.stopping import BsuiteCounts, is_logged
 
 needs_bsuite = pytest.mark.skipif(not importlib.util.find_spec("bsuite"), reason="bsuite is not installed")
 ENDED = {"status": "finished", "seconds": 1.0, "steps": 10, "updates": 0, "evaluations": 0}

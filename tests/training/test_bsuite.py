@@ -7,12 +7,11 @@ import pytest
 from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.train import from_flat
-from bootdqn.envs.bsuite import BsuiteCounts
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.display import result_of_summary
 from bootdqn.training.loop import EpisodeResult, StepResult
 from bootdqn.training.run import train_run
-from bootdqn.training.stopping import make_stopping_rule
+from bootdqn.training.stopping import BsuiteCounts, make_stopping_rule
 from reference.faults import results, stopping_at
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -13,10 +13,9 @@ from rich.table import Column
 from rich.text import Text
 
 from bootdqn.common.text import format_count, format_number
-from bootdqn.envs.bsuite import BsuiteCounts
 from bootdqn.envs.deep_sea import describe_solved
 from bootdqn.training.callbacks import Progress, RunCallbacks
-from bootdqn.training.stopping import RECENT_EPISODES
+from bootdqn.training.stopping import RECENT_EPISODES, BsuiteCounts
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
 NOTEBOOK_UPDATE_EVERY_SECONDS = 0.5

@@ -1,18 +1,23 @@
 """Stopping rules: when a run is finished, how far it is, and the results in its summary."""
 
 from collections import deque
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from bootdqn.common.text import format_count, format_number
 from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, MinAtarConfig
-from bootdqn.envs.bsuite import BsuiteCounts
 from bootdqn.envs.deep_sea import SolvedRule, describe_solved
 from bootdqn.training.loop import StepResult
 
 RECENT_EPISODES = 100
 """Training episodes that the recent return is averaged over."""
+_LOGGED = (10, 12, 14, 17, 20, 25, 30, 40, 50, 60, 70, 80, 90)
+"""The episodes that bsuite logs, times 10 and divided by a power of ten."""
+BAD_FRACTIONS = {"deep_sea": 0.9, "deep_sea_stochastic": 0.8}
+"""DeepSea is solved at the first logged episode at which fewer than this fraction of the episodes so far were bad."""
+FIRST_SCORED_EPISODES = {"deep_sea": 1, "deep_sea_stochastic": 100}
+"""The first logged episode at which it may be solved: with wind, a few good episodes may be luck."""
 _EpisodeT = TypeVar("_EpisodeT")
 
 
@@ -38,8 +43,8 @@ class DeepSeaStoppingRule:
     def _count(self, bad: list[bool]) -> None:
         waiting = [*self._beyond_the_cap, *bad]
         counting, self._beyond_the_cap = _split_at_cap(waiting, self._config.max_episodes, self._solved.episodes)
-        for one in counting:
-            self._solved.add_episode(bad=one)
+        for is_bad in counting:
+            self._solved.add_episode(bad=is_bad)
 
     def add_evaluation(self, mean_return: float) -> None:
         """Do nothing: evaluations do not decide whether DeepSea is solved."""
@@ -154,6 +159,47 @@ class StepBudgetRule:
         self._recent = deque(map(float, state["recent"]), RECENT_EPISODES)
 
 
+def is_logged(episode: int) -> bool:
+    """Return whether bsuite logs an episode: 1, 2, ..., 10, 12, 14, 17, 20, 25, 30, 40, ..., 100, 120, ..."""
+    power = 10 ** (len(str(episode)) - 1)
+    return 10 * episode in (ratio * power for ratio in _LOGGED)
+
+
+@dataclass
+class BsuiteCounts:
+    """The counts that bsuite scores a run by, made as bsuite logs them; those of other experiments stay 0."""
+
+    experiment: str
+    episodes: int = 0
+    total_return: float = 0.0
+    best_episode: float = 0.0
+    """The highest return of an episode, or 0 if that is higher."""
+    bad_episodes: int = 0
+    """Episodes in which the diver went left on the diagonal."""
+    solved_at: int | None = None
+    """The logged episode at which DeepSea was solved."""
+
+    def add_episode(self, episode_return: float, *, bad: bool) -> None:
+        """Count one finished episode."""
+        self.episodes += 1
+        self.total_return += episode_return
+        self.best_episode = max(self.best_episode, episode_return)
+        self.bad_episodes += bad
+        if self.solved_at is None and self.experiment in BAD_FRACTIONS and is_logged(self.episodes):
+            good_enough = self.bad_episodes / self.episodes < BAD_FRACTIONS[self.experiment]
+            if good_enough and self.episodes >= FIRST_SCORED_EPISODES[self.experiment]:
+                self.solved_at = self.episodes
+
+    def describe(self) -> str:
+        """Return the counts that matter, in words."""
+        if self.experiment in BAD_FRACTIONS:
+            bad = f"{self.bad_episodes / max(self.episodes, 1):.3f} of {format_count(self.episodes, 'episode')} bad"
+            return bad if self.solved_at is None else f"solved by bsuite's rule at episode {self.solved_at:,}, {bad}"
+        mean = format_number(self.total_return / max(self.episodes, 1))
+        best = format_number(self.best_episode)
+        return f"mean return {mean} of {format_count(self.episodes, 'episode')}, best {best}"
+
+
 class BsuiteStoppingRule:
     """Stop after a number of episodes, on DeepSea also once bsuite's score of the run is known."""
 
@@ -166,7 +212,7 @@ class BsuiteStoppingRule:
 
     def add_step(self, result: StepResult) -> None:
         """Count episodes; those that several environments finish beyond the cap do not count."""
-        self._count([(one.total_reward, bool(one.info.get("bad_episode", False))) for one in result.finished])
+        self._count([(end.total_reward, bool(end.info.get("bad_episode", False))) for end in result.finished])
 
     def _count(self, episodes: list[tuple[float, bool]]) -> None:
         waiting = [*self._beyond_the_cap, *episodes]
@@ -203,7 +249,7 @@ class BsuiteStoppingRule:
 
     def get_state(self) -> dict[str, Any]:
         """Return the counts."""
-        return asdict(self._counts) | {"beyond_the_cap": [list(one) for one in self._beyond_the_cap]}
+        return asdict(self._counts) | {"beyond_the_cap": [list(episode) for episode in self._beyond_the_cap]}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the counts; episodes that were beyond a smaller cap count now."""
