@@ -76,7 +76,7 @@ MALFORMED = {
     "train atari": "train atari needs --game, as in --game Gravitar; see bootdqn train atari --help",
     "train atari --strategy gain": "needs --game",
     "train gym": "train gym needs --env-id, as in --env-id CartPole-v1; see bootdqn train gym --help",
-    "train minigrid --env-id CartPole-v1": "got 'CartPole-v1'; bootdqn train gym --env-id CartPole-v1 has settings for",
+    "train minigrid --env-id CartPole-v1": "for other environments use: bootdqn train gym --env-id CartPole-v1",
     "train atari --game Qbert Pong": "unexpected argument 'Pong'",
     "train atari --game": "--game expected one argument",
     "train gym --env-id": "--env-id expected one argument",
