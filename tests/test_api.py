@@ -19,7 +19,7 @@ from bootdqn.cli.report import ReportCommand
 from bootdqn.cli.sweep import SweepCommand
 from bootdqn.cli.train import TrainCommand
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import DEEP_SEA
+from bootdqn.config.train import DEEP_SEA, budget_warnings, from_flat, resolve
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.weights import load_ensemble
@@ -346,6 +346,8 @@ def test_what_followed_from_a_setting_follows_again_when_that_is_changed(tmp_pat
     ("written", "changed", "kept"),
     [
         ({"environment": "deep-sea", "mapping_seed": 0}, {"seed": 2}, {"mapping_seed": 0}),
+        ({"environment": "deep-sea", "mapping_seed": 0, "seed": 0}, {"seed": 2}, {"mapping_seed": 0}),
+        ({"environment": "deep-sea", "update_every": 3, "size": 3}, {"size": 4}, {"update_every": 3}),
         ({"environment": "deep-sea", "update_every": 10}, {"size": 4}, {"update_every": 10}),
         ({"environment": "gym", "update_every": 4, "total_steps": 9}, {"env_id": "CartPole-v1"}, {"update_every": 4}),
     ],
@@ -355,6 +357,33 @@ def test_what_a_mapping_says_is_kept_though_it_would_follow_from_defaults(tmp_pa
     bootdqn.train(written, tmp_path / "run", num_heads=2, progress=False, **budget, **changed)
     config = json.loads((tmp_path / "run/config.json").read_text())
     assert {name: config[name] for name in kept} == kept
+
+
+@pytest.mark.parametrize("name", ["max_episodes", "mapping_seed"])
+def test_a_setting_of_another_environment_is_an_error_in_a_mapping_with_changes(name):
+    with pytest.raises(ValueError, match=f"unknown setting '{name}'"):
+        bootdqn.train({"environment": "gym", "env_id": "CartPole-v1", name: 5}, seed=1, progress=False)
+
+
+def test_another_preset_for_a_complete_configuration_is_an_error(tmp_path):
+    bootdqn.train("deep-sea", tmp_path / "run", size=3, max_episodes=2, num_heads=2, progress=False)
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    with pytest.raises(ValueError, match="preset 'explorer' sets nothing in a complete configuration"):
+        bootdqn.train(config, tmp_path / "other", preset="explorer", progress=False)
+    bootdqn.train(config, tmp_path / "same", preset="paper", seed=1, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "flag"),
+    [
+        ({"environment": "atari", "game": "Pong", "total_frames": 400_000, "frame_skip": 1}, "frames"),
+        ({"environment": "minatar", "game": "breakout", "total_steps": 20_000}, "steps"),
+    ],
+)
+def test_a_budget_below_the_first_evaluation_is_warned_of_by_its_flag(settings, flag):
+    (warning,) = budget_warnings(resolve(from_flat(settings)))
+    assert f"that is due every --eval-every-{flag}" in warning
+    assert not budget_warnings(resolve(from_flat(settings | {f"total_{flag}": 1_000_000})))
 
 
 def test_a_run_too_short_to_learn_or_to_be_evaluated_says_so(tmp_path, capsys):

@@ -109,14 +109,13 @@ def _all_settings(environment: Any, settings: Mapping[str, Any]) -> dict[str, An
     Raises:
         ValueError: `environment` is neither a name nor a mapping; the message shows how to call `train`.
     """
-    from bootdqn.config.train import drop_derived_settings
+    from bootdqn.config.train import with_changes
 
     changes = _flat_settings(settings)
     if isinstance(environment, str):
         return {"environment": environment} | changes
     if isinstance(environment, Mapping):
-        given = _flat_settings(environment)
-        return (drop_derived_settings(changes | given) if changes and "environment" in given else given) | changes
+        return with_changes(_flat_settings(environment), changes)
     raise ValueError(
         f"environment must be a name or a mapping of settings, as in bootdqn.train('deep-sea', size=10); "
         f"got {environment!r}"

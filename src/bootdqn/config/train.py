@@ -284,18 +284,33 @@ def resolve(config: TrainConfig[EnvT]) -> TrainConfig[EnvT]:
     return replace(config, env=env, learner=learner)
 
 
-def drop_derived_settings(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without those that `resolve` would fill in just so, as it did for `config.json`.
+def with_changes(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return flat settings with changes.
 
-    They follow when the settings that they depend on are changed, such as the seed or the size of the grid.
+    In a complete configuration, as in `config.json`, what `resolve` filled in follows the changes: with another seed
+    DeepSea has that seed's map of actions. A mapping of a few settings is taken as it is written.
+
+    Raises:
+        ValueError: The preset of a complete configuration is changed, whose settings would stay as they are.
     """
-    kept = dict(flat)
-    for name in _DERIVED & flat.keys():
-        rest = {key: value for key, value in kept.items() if key != name}
-        default, resolved = from_flat(rest), to_flat(resolve(from_flat(rest)))
-        if to_flat(default)[name] is None and resolved[name] == flat[name]:
-            kept = rest
-    return kept
+    if not _is_complete(settings):
+        return {**settings, **changes}
+    if changes.get("preset", settings["preset"]) != settings["preset"]:
+        raise ValueError(
+            f"preset {changes['preset']!r} sets nothing in a complete configuration: name the environment and what "
+            f"differs, as in bootdqn.train({settings['environment']!r}, preset={changes['preset']!r}, ...)"
+        )
+    chosen = {name: value for name, value in settings.items() if name not in _DERIVED}
+    unresolved, resolved = to_flat(from_flat(chosen)), to_flat(resolve(from_flat(chosen)))
+    derived = (_DERIVED & settings.keys()) - {name for name, value in unresolved.items() if value is not None}
+    followed = {name for name in derived if resolved[name] == settings[name]}
+    return {name: value for name, value in settings.items() if name not in followed} | dict(changes)
+
+
+def _is_complete(settings: Mapping[str, Any]) -> bool:
+    """Return whether every setting of the environment is there."""
+    environment = settings.get("environment")
+    return environment in DEFAULTS and to_flat(DEFAULTS[environment]).keys() <= settings.keys()
 
 
 def budget_warnings(config: TrainConfig[Any]) -> list[str]:
@@ -307,10 +322,12 @@ def budget_warnings(config: TrainConfig[Any]) -> list[str]:
         warnings.append(
             f"nothing will be learned: {budget}, and the first update is due after --learning-starts {starts:,}"
         )
-    every = getattr(config.env, "eval_every_steps", None)
-    if every is not None and steps < every:
+    every, frames = config.env.eval_every_frames, steps * config.env.frames_per_step
+    if every is not None and frames < every:
+        unit = "frames" if config.env.budget == "total_frames" else "steps"
         warnings.append(
-            f"the agent will not be evaluated: {budget}, and that is due every --eval-every-steps {every:,}"
+            f"the agent will not be evaluated: the run ends after at most {frames:,} {unit}, "
+            f"and that is due every --eval-every-{unit} {every:,}"
         )
     return warnings
 
