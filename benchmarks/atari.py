@@ -23,7 +23,8 @@ from benchmarks.turns import Make, Run, race, stepwise
 from bootdqn.agent.learner import precision_warning
 from bootdqn.config.agent import LearnerConfig
 from bootdqn.config.envs import AtariConfig
-from bootdqn.config.train import TrainConfig, from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import TrainConfig, resolve
 from bootdqn.envs.factory import make_environment
 from bootdqn.reports.paper import RUNTIME_GROWTH
 from bootdqn.training.loop import make_components, train

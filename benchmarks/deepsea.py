@@ -125,7 +125,8 @@ def contestants(size: int, strategy: str) -> dict[str, Contestant]:
 @contextmanager
 def bootdqn(size: int, strategy: str, engine: Literal["auto", "autograd"]) -> Iterator[Run]:
     """Train with this program's own loop and the paper's settings for DeepSea."""
-    from bootdqn.config.train import DEEP_SEA, resolve
+    from bootdqn.config.defaults import DEEP_SEA
+    from bootdqn.config.train import resolve
     from bootdqn.runs.threads import pinned_threads
     from bootdqn.training.loop import make_components, train
 
@@ -348,7 +349,8 @@ def time_parts(calls: Connection, core: int | None, size: int, strategy: str) ->
     """Send the microseconds of each part: the least of several rounds, since other work only adds to them."""
     import numpy as np
 
-    from bootdqn.config.train import DEEP_SEA, resolve
+    from bootdqn.config.defaults import DEEP_SEA
+    from bootdqn.config.train import resolve
     from bootdqn.runs.threads import pinned_threads
     from bootdqn.training.loop import make_components, train
 

@@ -25,7 +25,8 @@ from benchmarks.turns import Run, race, stepwise
 from bootdqn.agent.learner import precision_warning
 from bootdqn.config.agent import LearnerConfig
 from bootdqn.config.envs import MinAtarConfig
-from bootdqn.config.train import TrainConfig, from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import TrainConfig, resolve
 from bootdqn.envs.factory import make_environment
 from bootdqn.training.loop import make_components, train
 

@@ -24,7 +24,8 @@ from scipy import stats
 
 from benchmarks.results import Row, write
 from bootdqn.agent.autograd_learner import AutogradLearner
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.loop import make_components, train

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from bootdqn.common.specs import Array
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.exploration.formulas import disagreement, evoi, gain
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.training.loop import make_components, reset_environments, train

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bootdqn.config.train import MINATAR as MINATAR_CONFIG
+from bootdqn.config.defaults import MINATAR as MINATAR_CONFIG
 from bootdqn.config.variants import Variant
 from bootdqn.reports import paper, suites
 from bootdqn.reports.suites import Suite

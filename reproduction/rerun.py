@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.display import progress_line
 from bootdqn.training.run import train_run

@@ -9,7 +9,8 @@ import pytest
 
 import bootdqn
 from bootdqn.cli.main import parse
-from bootdqn.config.train import differences, resolve, to_flat
+from bootdqn.config.settings import differences, to_flat
+from bootdqn.config.train import resolve
 from reference.documents import ROOT, blocks
 
 AGENTS = sorted(path.parent for path in (ROOT / "agents").glob("*/README.md"))

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from bootdqn.cli.evaluate import EvaluateCommand
 from bootdqn.cli.main import parse, run_command_line
 from bootdqn.cli.train import TrainCommand, TrainingOptions
-from bootdqn.config.train import LoggerConfig, SavingConfig, default_settings
+from bootdqn.config.settings import default_settings
+from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import STRATEGIES, Boltzmann, Vote
 from bootdqn.exploration.voting import VoteRule, vote

@@ -19,7 +19,9 @@ from bootdqn.cli.report import ReportCommand
 from bootdqn.cli.sweep import SweepCommand
 from bootdqn.cli.train import TrainCommand
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import DEEP_SEA, budget_warnings, from_flat, resolve
+from bootdqn.config.defaults import DEEP_SEA
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import budget_warnings, resolve
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.weights import load_ensemble
@@ -65,7 +67,7 @@ def test_settings_may_be_objects_and_numbers_of_numpy(directory):
 
 def flat_of(settings):
     """Return the configuration that `train` would follow, without training."""
-    from bootdqn.config.train import to_flat
+    from bootdqn.config.settings import to_flat
     from bootdqn.training import run
 
     seen = []

@@ -78,7 +78,8 @@ def train(
     Example:
         >>> train("deep-sea", "runs/first", size=10, seed=3)  # doctest: +SKIP
     """
-    from bootdqn.config.train import SavingConfig, from_flat
+    from bootdqn.config.settings import from_flat
+    from bootdqn.config.train import SavingConfig
     from bootdqn.training.display import progress_line
     from bootdqn.training.run import default_run_dir, train_run
 
@@ -109,7 +110,7 @@ def _all_settings(environment: Any, settings: Mapping[str, Any]) -> dict[str, An
     Raises:
         ValueError: `environment` is neither a name nor a mapping; the message shows how to call `train`.
     """
-    from bootdqn.config.train import with_changes
+    from bootdqn.config.settings import with_changes
 
     changes = _flat_settings(settings)
     if isinstance(environment, str):
@@ -159,7 +160,7 @@ def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) ->
     Raises:
         UsageError: The directory holds no run, or no weights yet, or no such snapshot.
     """
-    from bootdqn.config.train import to_flat
+    from bootdqn.config.settings import to_flat
     from bootdqn.runs.weights import open_run
 
     opened = open_run(Path(run_dir), weights)

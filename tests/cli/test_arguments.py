@@ -13,7 +13,7 @@ from bootdqn.cli.main import parse
 from bootdqn.cli.train import TrainCommand
 from bootdqn.common.errors import UsageError
 from bootdqn.common.fields import Flag
-from bootdqn.config.train import ATARI
+from bootdqn.config.defaults import ATARI
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import pytest
 from bootdqn.__main__ import main
 from bootdqn.cli.main import parse, run_command_line
 from bootdqn.common.errors import TrainingError
-from bootdqn.config.train import DEEP_SEA, to_flat
+from bootdqn.config.defaults import DEEP_SEA
+from bootdqn.config.settings import to_flat
 from bootdqn.training.evaluation import Evaluation, RunEvaluation
 from reference.documents import ROOT
 from reference.run_directories import write_deep_sea

@@ -3,7 +3,8 @@
 import pytest
 
 from bootdqn.config.bsuite import BSUITE_IDS, EXPERIMENTS, BsuiteConfig
-from bootdqn.config.train import from_flat, resolve, to_flat
+from bootdqn.config.settings import from_flat, to_flat
+from bootdqn.config.train import resolve
 
 
 def test_the_settings_are_those_of_bsuites_tag():

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bootdqn.config.train import DEEP_SEA, DEFAULTS, differences, from_flat, resolve, to_flat
+from bootdqn.config.defaults import DEEP_SEA, DEFAULTS
+from bootdqn.config.settings import differences, from_flat, to_flat
+from bootdqn.config.train import resolve
 
 
 def test_the_defaults_on_deep_sea_are_those_of_the_paper():

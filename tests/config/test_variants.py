@@ -2,7 +2,8 @@
 
 import pytest
 
-from bootdqn.config.train import default_settings, from_flat, resolve, to_flat
+from bootdqn.config.settings import default_settings, from_flat, to_flat
+from bootdqn.config.train import resolve
 from bootdqn.config.variants import (
     NOT_PART_OF_VARIANT,
     TASK_SETTINGS,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bootdqn.config.presets import EXPLORER
+from bootdqn.config.defaults import EXPLORER
 from reference.documents import ROOT
 
 TEXT = (ROOT / "docs/presets.md").read_text(encoding="utf-8")

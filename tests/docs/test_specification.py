@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from bootdqn.config.train import DEEP_SEA, default_settings, resolve
+from bootdqn.config.defaults import DEEP_SEA
+from bootdqn.config.settings import default_settings
+from bootdqn.config.train import resolve
 from reference.documents import ROOT
 
 TEXT = (ROOT / "docs/specification.md").read_text(encoding="utf-8")

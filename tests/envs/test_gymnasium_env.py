@@ -8,7 +8,7 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.envs import GymConfig
-from bootdqn.config.train import from_flat, to_flat
+from bootdqn.config.settings import from_flat, to_flat
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.gymnasium_env import EpisodeNotReproducedError, SeededEpisodes, make_gymnasium_env
 from bootdqn.envs.registration import versioned_id

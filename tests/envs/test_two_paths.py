@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import bootdqn.envs.two_paths
 from bootdqn.common.specs import DiscreteSpec, EnvSpec
 from bootdqn.config.envs import GymConfig
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.envs.factory import make_environment, spec_of
 from bootdqn.envs.two_paths import TwoPaths
 from bootdqn.inspector.page import inspect_run

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 from bootdqn.cli.main import parse
-from bootdqn.config.train import differences, resolve, to_flat
+from bootdqn.config.settings import differences, to_flat
+from bootdqn.config.train import resolve
 from reproduction.archive import read_rows
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bootdqn
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.training.run import train_run
 
 SMALL = {"num_heads": 5, "hidden_sizes": [16, 16], "snapshot_every": "log"}

@@ -10,7 +10,8 @@ import pytest
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.tensor_files import read_tensors
-from bootdqn.config.train import SavingConfig, from_flat
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import SavingConfig
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training import trainer

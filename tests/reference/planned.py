@@ -2,7 +2,8 @@
 
 from pathlib import PurePosixPath
 
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.sweeps.sweep_file import PlannedRun
 
 SMALL = {

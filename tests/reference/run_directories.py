@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from bootdqn.config.train import default_settings
+from bootdqn.config.settings import default_settings
 
 DEFAULTS = default_settings()
 MEASURES = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.reports.acting import TITLES, acting_figure, runs_by_task
 from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from bootdqn.config.bsuite import EXPERIMENTS, BsuiteConfig
-from bootdqn.config.train import from_flat, resolve, to_flat
+from bootdqn.config.settings import from_flat, to_flat
+from bootdqn.config.train import resolve
 from bootdqn.reports.bsuite import bsuite_answer, bsuite_runs, experiment_scores, scores_table, tag_scores
 from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report

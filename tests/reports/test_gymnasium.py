@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.reports.answers import gym_answer
 from bootdqn.reports.gymnasium import by_task, evaluation_curve, gym_runs, learning_curves, returns_table
 from bootdqn.reports.load import load_study

@@ -8,7 +8,7 @@ import pytest
 
 import bootdqn
 from bootdqn.common.errors import DamagedFileError, UsageError
-from bootdqn.config.train import default_settings
+from bootdqn.config.settings import default_settings
 from bootdqn.reports import load_metrics, load_results
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 

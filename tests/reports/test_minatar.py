@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import trim_mean
 
 import bootdqn
-from bootdqn.config.train import to_flat
+from bootdqn.config.settings import to_flat
 from bootdqn.config.variants import Variant
 from bootdqn.envs.minatar import palette
 from bootdqn.inspector.recording import Recorder

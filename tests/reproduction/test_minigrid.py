@@ -7,7 +7,9 @@ from statistics import mean
 import pytest
 
 from bootdqn.cli.main import parse
-from bootdqn.config.train import MINIGRID, resolve, to_flat
+from bootdqn.config.defaults import MINIGRID
+from bootdqn.config.settings import to_flat
+from bootdqn.config.train import resolve
 from reproduction.archive import read_rows
 from reproduction.minigrid import doorkey_table, scores_of_runs
 

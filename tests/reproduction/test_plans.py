@@ -2,7 +2,7 @@
 
 import pytest
 
-from bootdqn.config.train import differences, to_flat
+from bootdqn.config.settings import differences, to_flat
 from reproduction import archive, plans
 
 

@@ -12,7 +12,8 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.specs import DiscreteSpec, EnvSpec
 from bootdqn.common.text import format_bytes
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.replay.buffer import ReplayBuffer
 from bootdqn.runs import resources as module
 from bootdqn.runs.resources import ResourceEstimate, check_memory_and_disk

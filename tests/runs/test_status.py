@@ -5,7 +5,8 @@ import json
 import pytest
 
 from bootdqn.common.errors import DamagedFileError, UsageError
-from bootdqn.config.train import from_flat, resolve, to_flat
+from bootdqn.config.settings import from_flat, to_flat
+from bootdqn.config.train import resolve
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked
 from bootdqn.runs.status import RunState, run_status

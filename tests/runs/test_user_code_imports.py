@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bootdqn.cli.main import run_command_line
-from bootdqn.config.train import from_flat, to_flat
+from bootdqn.config.settings import from_flat, to_flat
 from bootdqn.runs.directory import RunDirectory
 from reference.user_code import ENVIRONMENT, STRATEGY
 from torture.legs import stopping_at

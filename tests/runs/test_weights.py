@@ -10,7 +10,7 @@ from bootdqn import load_run
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.tensor_files import read_tensors_and_metadata, write_tensors
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import train_run
 

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.runs.resources import ResourceEstimate
 from bootdqn.sweeps.cost import (
     Cost,

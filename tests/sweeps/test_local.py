@@ -14,7 +14,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from bootdqn.cli.main import run_command_line
-from bootdqn.config.train import SavingConfig, from_flat, to_flat
+from bootdqn.config.settings import from_flat, to_flat
+from bootdqn.config.train import SavingConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.signals import STOP_SIGNALS
 from bootdqn.sweeps.executor import Ended, Progressed, Started, SweepOutcome, split_done
@@ -269,7 +270,7 @@ from pathlib import Path, PurePosixPath
 from bootdqn.sweeps.executor import Started
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.sweeps.local import end_process, run_locally, start_process
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 
 settings = {"environment": "deep-sea", "update_every": 1, "size": 10, "max_episodes": 10**6, "stop_when_solved": False}
 runs = [PlannedRun(PurePosixPath(f"seed-{seed}"), from_flat(settings | {"seed": seed})) for seed in range(3)]

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 import pytest
 from rich.console import Console
 
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.sweeps.executor import Ended, Progressed, Started
 from bootdqn.sweeps.progress import SweepDisplay, run_label
 from bootdqn.sweeps.sweep_file import PlannedRun

@@ -13,7 +13,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from bootdqn.cli.main import run_command_line
-from bootdqn.config.train import SavingConfig, from_flat
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import SavingConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import holder_of
 from bootdqn.sweeps.executor import Ended, Message, Started

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import LockHolder
 from bootdqn.runs.user_code_imports import UserCodeImports

@@ -8,7 +8,8 @@ import pytest
 
 from bootdqn.common.errors import UsageError
 from bootdqn.config.bsuite import BSUITE_IDS
-from bootdqn.config.train import DEEP_SEA, default_settings, from_flat, to_flat
+from bootdqn.config.defaults import DEEP_SEA
+from bootdqn.config.settings import default_settings, from_flat, to_flat
 from bootdqn.sweeps.cost import in_scheduling_order, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep, sweep_names
 from bootdqn.training.loop import make_components

@@ -280,7 +280,7 @@ DOUBTFUL = (
 def load_victims(send, settings, stopped, path, seeds, kinds):
     """Send for each seed the outcome of a run with a damaged checkpoint: (seed, "refused" or "accepted", why)."""
     from bootdqn.common.errors import TrainingError, UsageError
-    from bootdqn.config.train import from_flat
+    from bootdqn.config.settings import from_flat
     from bootdqn.runs import provenance
     from bootdqn.training import run, trainer
 

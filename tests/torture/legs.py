@@ -162,7 +162,8 @@ def _call(connection, function, arguments):
 
 def _train(send, settings, path, around, saving):
     from bootdqn.common.user_code import import_environments
-    from bootdqn.config.train import SavingConfig, from_flat
+    from bootdqn.config.settings import from_flat
+    from bootdqn.config.train import SavingConfig
     from bootdqn.training.callbacks import RunCallbacks
     from bootdqn.training.run import train_run
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.run import train_run

@@ -13,7 +13,8 @@ from bootdqn.agent.ensemble import make_ensemble
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.specs import Batch, DiscreteSpec, EnvSpec
 from bootdqn.config.agent import LearnerConfig, NetworkConfig
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.inspector.page import write_page
 from bootdqn.inspector.recording import Recorder
 from bootdqn.replay.buffer import ReplayBuffer

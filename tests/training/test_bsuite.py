@@ -6,7 +6,7 @@ import pytest
 
 from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import DeepSeaConfig
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.display import result_of_summary
 from bootdqn.training.loop import EpisodeResult, StepResult

@@ -8,7 +8,7 @@ import pytest
 import bootdqn
 from bootdqn.agent import actor
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.inspector.page import inspect_run
 from bootdqn.sweeps.cost import costs, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun

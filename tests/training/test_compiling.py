@@ -7,7 +7,8 @@ import sys
 import pytest
 from numba.core import event
 
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.training import compiling
 from bootdqn.training.compiling import COMPILING, compile_kernels
 from bootdqn.training.loop import make_components
@@ -29,7 +30,8 @@ from numba.core.dispatcher import Dispatcher
 from bootdqn.agent import discrete_kernel, shared_torso_kernel, torso_passes
 from bootdqn.replay import prioritized as sum_tree
 from bootdqn.training.compiling import compile_kernels
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.training.loop import make_components
 from bootdqn.training.run import train_run
 

@@ -3,7 +3,7 @@
 import json
 
 from bootdqn.cli.main import run_command_line
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.training.evaluation import evaluate_saved_run
 from bootdqn.training.run import train_run

@@ -13,7 +13,7 @@ import bootdqn
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.config.envs import AtariConfig
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.envs.deep_sea import DeepSea
 from bootdqn.envs.factory import evaluation_config
 from bootdqn.exploration.voting import VoteDiversity, vote_diversity

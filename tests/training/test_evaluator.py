@@ -4,7 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.training.evaluation import Evaluator
 
 RANKED = np.array([[[2, 1, 0]] * 3 + [[0, 2, 1]] * 2], np.float32)

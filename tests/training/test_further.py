@@ -7,7 +7,9 @@ import pytest
 from bootdqn import api
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import DEFAULTS, SavingConfig, budget_change, from_flat, resolve, to_flat
+from bootdqn.config.defaults import DEFAULTS
+from bootdqn.config.settings import budget_change, from_flat, to_flat
+from bootdqn.config.train import SavingConfig, resolve
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance

@@ -8,7 +8,8 @@ import safetensors
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.tensor_files import read_tensors
-from bootdqn.config.train import SavingConfig, from_flat
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import SavingConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.metrics import read_timing_up_to
 from bootdqn.training.run import train_run

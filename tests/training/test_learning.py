@@ -3,7 +3,7 @@
 import gymnasium
 import pytest
 
-from bootdqn.config.train import from_flat
+from bootdqn.config.settings import from_flat
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import train_run
 

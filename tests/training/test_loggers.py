@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from bootdqn.common.errors import UsageError
-from bootdqn.config.train import LoggerConfig, from_flat
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import LoggerConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.user_code_imports import UserCodeImports
 from bootdqn.sweeps.local import RunSettings, train_planned_run

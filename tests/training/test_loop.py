@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.training.loop import make_components, train
 from reference.faults import SMALL, disturbed
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference.exploration as reference
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.loop import StepActions, make_components, train
 from bootdqn.training.metrics import ActionStatistics, is_record_due

@@ -22,7 +22,8 @@ from torch.backends import cuda, cudnn
 from bootdqn.common.errors import UsageError
 from bootdqn.common.text import format_number
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, GymConfig
-from bootdqn.config.train import from_flat, resolve, to_flat
+from bootdqn.config.settings import from_flat, to_flat
+from bootdqn.config.train import resolve
 from bootdqn.envs.deep_sea import SolvedRule
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from bootdqn.config.train import from_flat, resolve
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import resolve
 from bootdqn.training.loop import make_components, train
 
 

@@ -16,19 +16,9 @@ from bootdqn.cli.train import ResumeCommand, TrainCommand, TrainMiniGridCommand
 from bootdqn.common.errors import TrainingError, UsageError, is_out_of_memory, os_error_reason
 from bootdqn.common.fields import flag_of
 from bootdqn.common.text import did_you_mean, escape_unprintable
-from bootdqn.config.train import (
-    ATARI,
-    BSUITE,
-    BUDGET_SYNONYMS,
-    DEEP_SEA,
-    DEFAULTS,
-    GYM,
-    MINATAR,
-    MINIGRID,
-    TrainConfig,
-    setting_synonyms,
-    setting_types,
-)
+from bootdqn.config.defaults import ATARI, BSUITE, DEEP_SEA, DEFAULTS, GYM, MINATAR, MINIGRID
+from bootdqn.config.settings import BUDGET_SYNONYMS, setting_synonyms, setting_types
+from bootdqn.config.train import TrainConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.user_code_imports import UserCodeImports
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Generic
 
 from bootdqn.cli.arguments import UserCode
 from bootdqn.common.fields import Flag, PositiveInt, check_fields
+from bootdqn.config.defaults import with_preset
 from bootdqn.config.envs import GymConfig, check_minigrid_id
-from bootdqn.config.presets import Preset
-from bootdqn.config.train import EnvT, LoggerConfig, SavingConfig, TrainConfig, with_preset
+from bootdqn.config.train import EnvT, LoggerConfig, Preset, SavingConfig, TrainConfig
 
 
 @dataclass(frozen=True)

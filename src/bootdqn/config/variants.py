@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bootdqn.common.text import escape_unprintable
-from bootdqn.config.presets import EXPLORER
+from bootdqn.config.defaults import EXPLORER
 
 
 @dataclass(frozen=True)

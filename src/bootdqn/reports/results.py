@@ -11,7 +11,8 @@ import pandas as pd
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.fields import types_in
 from bootdqn.common.text import did_you_mean, escape_unprintable
-from bootdqn.config.train import DEFAULTS, default_settings, setting_types
+from bootdqn.config.defaults import DEFAULTS
+from bootdqn.config.settings import default_settings, setting_types
 from bootdqn.config.variants import algorithms_of, label, variant_of
 from bootdqn.runs.directory import RunDirectory, find_runs
 from bootdqn.runs.status import RunState, run_status

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import is_present
 from bootdqn.common.text import format_count
-from bootdqn.config.train import DEFAULTS, TrainConfig, budget_change, differences, to_flat
+from bootdqn.config.defaults import DEFAULTS
+from bootdqn.config.settings import budget_change, differences, to_flat
+from bootdqn.config.train import TrainConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import is_held
 

@@ -13,7 +13,8 @@ from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array, EnvSpec
 from bootdqn.common.tensor_files import checked_array, read_tensors_and_metadata, write_tensors
 from bootdqn.common.text import did_you_mean, escape_unprintable
-from bootdqn.config.train import TrainConfig, from_flat
+from bootdqn.config.settings import from_flat
+from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import Environment, close_environment, evaluation_config, make_environment, spec_of
 from bootdqn.runs.cleanup import remove_leftovers
 from bootdqn.runs.directory import RunDirectory, find_runs, find_weights

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bootdqn.common.text import format_count
-from bootdqn.config.train import default_settings, to_flat
+from bootdqn.config.settings import default_settings, to_flat
 from bootdqn.config.variants import algorithms_of, is_dqn, label, unnamed_settings, variant_of
 from bootdqn.sweeps.executor import Ended, Event, Message, Started
 from bootdqn.sweeps.sweep_file import PlannedRun

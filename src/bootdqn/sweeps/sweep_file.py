@@ -20,7 +20,8 @@ from bootdqn.common.errors import UsageError
 from bootdqn.common.fields import item_kind, parse_as
 from bootdqn.common.files import read_regular
 from bootdqn.common.text import did_you_mean
-from bootdqn.config.train import TrainConfig, from_flat, resolve, setting_types, to_flat
+from bootdqn.config.settings import from_flat, setting_types, to_flat
+from bootdqn.config.train import TrainConfig, resolve
 
 BUILT_IN = Path(__file__).with_name("definitions")
 SMOKE = "-smoke"

@@ -15,8 +15,9 @@ from bootdqn.agent.torsos import describe_input
 from bootdqn.common.errors import check_writable
 from bootdqn.common.files import remove_file, write_json_atomically
 from bootdqn.common.specs import BoxSpec
-from bootdqn.config.presets import preset_settings
-from bootdqn.config.train import SavingConfig, TrainConfig, budget_warnings, describe_settings, resolve, to_flat
+from bootdqn.config.defaults import preset_settings
+from bootdqn.config.settings import describe_settings, to_flat
+from bootdqn.config.train import SavingConfig, TrainConfig, budget_warnings, resolve
 from bootdqn.envs.factory import effective_settings, package_of, with_versioned_id
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.cleanup import clear_run, remove_leftovers, remove_partial_files

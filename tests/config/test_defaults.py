@@ -8,18 +8,9 @@ import pytest
 import bootdqn
 from bootdqn.cli.main import parse
 from bootdqn.common.errors import UsageError
-from bootdqn.config.presets import EXPLORER
-from bootdqn.config.train import (
-    DEFAULTS,
-    MINIGRID,
-    default_settings,
-    describe_settings,
-    differences,
-    from_flat,
-    resolve,
-    to_flat,
-    with_preset,
-)
+from bootdqn.config.defaults import DEFAULTS, EXPLORER, MINIGRID, with_preset
+from bootdqn.config.settings import default_settings, describe_settings, differences, from_flat, to_flat
+from bootdqn.config.train import resolve
 from bootdqn.config.variants import label, variant_of
 from bootdqn.sweeps.sweep_file import load_sweep
 
