@@ -123,6 +123,16 @@ def test_curves_grow_and_a_run_that_is_started_later_appears(tmp_path):
     assert [y for _, y in charts["CartPole-v1"]["curves"][0]["lines"][0]["points"]] == [1.0, 2.0, 3.0]
 
 
+@pytest.mark.parametrize(("environment", "budget"), [("atari", "total_frames"), ("minatar", "total_steps")])
+def test_a_curve_has_the_label_of_its_run(tmp_path, environment, budget):
+    """The paper's EVOI is the mean over heads there, so its label has no brackets."""
+    config = {"environment": environment, "game": "x", "strategy": "evoi", "seed": 0, "num_heads": 10, budget: 9}
+    evaluations = [{"kind": "evaluation", "step": step, "mean_return": 1.0} for step in (4, 8)]
+    write_run_dir(tmp_path / "a", config, {"status": "finished"}, evaluations)
+    state = LiveRuns([tmp_path]).update()
+    assert state["charts"][0]["curves"][0]["label"] == state["runs"][0]["algorithm"] == "BootDQN-EVOI"
+
+
 def test_finished_runs_are_read_once(tmp_path, monkeypatch):
     for number in range(3):
         write_deep_sea(tmp_path / str(number), seed=number, bad=[True])
