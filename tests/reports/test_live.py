@@ -166,6 +166,21 @@ def test_failures_and_warnings_are_shown_with_their_run(tmp_path, monkeypatch):
         assert "nothing written for 0 minutes" in states(runs)["resumed"]["warnings"]
 
 
+def test_an_error_of_reading_is_shown_until_the_file_can_be_read(tmp_path, monkeypatch):
+    write_deep_sea(tmp_path / "a", bad=[True, False])
+    runs, real = LiveRuns([tmp_path]), live.open_regular
+
+    def busy(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(live, "open_regular", busy)
+    assert "Input/output error" in states(runs)["a"]["problem"]
+    monkeypatch.setattr(live, "open_regular", real)
+    state = runs.update()
+    assert state["runs"][0]["problem"] == ""
+    assert state["charts"][0]["curves"][0]["lines"][0]["points"] == [(1, 1), (2, 0.5)]
+
+
 def test_at_most_eight_algorithms_are_plotted_on_a_task(tmp_path):
     for number in range(10):
         write_deep_sea(tmp_path / str(number), "gain", bad=[True, False], prior_scale=float(number))

@@ -42,6 +42,7 @@ class ReportCommand:
             from bootdqn.reports.watch import DEFAULT_PORT, watch_runs
 
             watch_runs(self.directories, DEFAULT_PORT if self.port is None else self.port)
+            return 0
         from bootdqn.reports.report import default_page, write_report
 
         out = self.out or default_page(self.directories)

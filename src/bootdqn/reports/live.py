@@ -103,6 +103,8 @@ class FollowedRun:
         self._warnings: list[str] = []
         self._speed = self._seconds = 0.0
         self._timed_step = 0
+        self._read_error = ""
+        """Of the last update: a file that cannot be read now may be readable the next time."""
         self._clear()
 
     def _clear(self) -> None:
@@ -110,7 +112,7 @@ class FollowedRun:
         self._evaluations, self._training = Curve(), Curve()
         self._recent: list[float] = []
         self._bad = self._episodes = self._step = 0
-        self._with_regret, self._problem = False, ""
+        self._with_regret, self._damage = False, ""
 
     def update(self) -> None:
         """Read what has changed."""
@@ -120,7 +122,7 @@ class FollowedRun:
             self.row = load_run(self.name, self._directory)  # the status of the others depends on the lock
         if signatures != self._signatures:
             self._warnings = list(_resumption_warnings(self._directory))
-        self._signatures = signatures
+        self._signatures, self._read_error = signatures, ""
         try:
             records = self._metrics.read()
             if self._metrics.restarted:
@@ -130,8 +132,10 @@ class FollowedRun:
             for record in self._timing.read():
                 self._speed = float(record.get("steps_per_second", self._speed))
                 self._seconds, self._timed_step = float(record["seconds"]), int(record["step"])
-        except (OSError, *UNREADABLE) as error:
-            self._problem = f"unreadable metrics: {reason_unreadable(error)}"
+        except OSError as error:
+            self._read_error = f"unreadable metrics: {reason_unreadable(error)}"
+        except UNREADABLE as error:
+            self._damage = f"unreadable metrics: {reason_unreadable(error)}"
 
     def _add(self, record: Record) -> None:
         kind, self._step = record.get("kind"), max(self._step, int(record.get("step", 0)))
@@ -188,7 +192,7 @@ class FollowedRun:
             "speed": self._speed if active and self._seconds else None,
             "left": None if left is None else round(left),
             "result": _result(row),
-            "problem": row.get("error") or row.get("problem") or self._problem,
+            "problem": row.get("error") or row.get("problem") or self._damage or self._read_error,
             "warnings": [*self._warnings, *self._silence()],
         }
 
