@@ -36,8 +36,6 @@ class EvaluateCommand:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.json is not None and not self.json.parent.is_dir():
-            raise ValueError(f"--json {self.json}: there is no directory {self.json.parent}; create it first")
 
     def execute(self) -> int:
         """Evaluate and print the returns."""

@@ -48,6 +48,13 @@ def check_writable(path: Path, flag: str) -> None:
         raise WriteError(f"{flag} {path} cannot be written: {existing} is read-only; choose another")
 
 
+def check_file_writable(path: Path, flag: str) -> None:
+    """Raise a WriteError that names `flag` unless `path` can be written as a file, whether it exists or not."""
+    if path.is_dir():
+        raise WriteError(f"{flag} {path} cannot be written: it is a directory; choose another")
+    check_writable(path, flag)
+
+
 def os_error_reason(error: OSError) -> str:
     """Return the reason of the operating system, without its number: `read-only file system`."""
     return error.strerror.lower() if error.strerror else str(error)

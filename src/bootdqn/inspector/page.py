@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from bootdqn.common.errors import UsageError, check_writable
+from bootdqn.common.errors import UsageError, check_file_writable
 from bootdqn.common.files import write_text_atomically
 from bootdqn.common.specs import Array
 from bootdqn.config.variants import algorithm
@@ -64,7 +64,7 @@ def inspect_run(
         UsageError: The run, the weights, the strategy, the head or the step do not exist, or a file cannot be written.
         TrainingError: The environment or the strategy raised an exception.
     """
-    check_writable(*((out, "--out") if figure is None else (figure, "--figure")))
+    check_file_writable(*((out, "--out") if figure is None else (figure, "--figure")))
     try:
         recorder = Recorder(path, weights, strategy)
     except ValueError as error:

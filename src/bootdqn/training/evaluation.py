@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootdqn.common.errors import TrainingError, attribute_errors_to, check_writable
+from bootdqn.common.errors import TrainingError, attribute_errors_to, check_file_writable
 from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value
 from bootdqn.common.files import write_json_atomically
 from bootdqn.common.random_streams import random_stream
@@ -206,16 +206,16 @@ def evaluate_saved_run(
 
     Raises:
         ValueError: The limits are below 1, or there is no such rule.
-        UsageError: There is no such run, or no such weights of it.
-        TrainingError: The environment raised.
+        UsageError: There is no such run, or no such weights of it, or a file cannot be written.
+        TrainingError: The environment raised, or a return is not finite.
     """
     check_value("episodes", PositiveInt | None, episodes)
     check_value("max_steps", PositiveInt | None, max_steps)
     check_value("seed", NonNegativeInt, seed)
     if video:
-        check_writable(video, "--video")
+        check_file_writable(video, "--video")
     if json:
-        check_writable(json, "--json")
+        check_file_writable(json, "--json")
     if rule is not None:
         check_rule(rule, "vote")
     with closing(open_run(run_dir, weights, render_mode="rgb_array" if video else None)) as run:
@@ -242,5 +242,6 @@ def evaluate_saved_run(
             )
     assert evaluation is not None, "nothing stops this evaluation"
     if json:
+        json.parent.mkdir(parents=True, exist_ok=True)
         write_json_atomically(json, {"step": run.step, "vote": rule, "seed": seed, **evaluation.record()})
     return RunEvaluation(evaluation, run.step, rule)
