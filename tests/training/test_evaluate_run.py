@@ -53,3 +53,13 @@ def test_a_directory_in_place_of_the_file_of_results_is_an_error_before_the_eval
     monkeypatch.setattr(DeepSea, "reset", lambda *_, **__: pytest.fail("an episode is played"))
     with pytest.raises(UsageError, match=r"--json .* cannot be written: it is a directory"):
         bootdqn.evaluate(tmp_path / "run", json=tmp_path)
+
+
+def test_a_return_that_is_not_finite_is_an_error_in_one_line(tmp_path, monkeypatch, capsys):
+    train_run(from_flat({"environment": "deep-sea", "size": 3, "max_episodes": 2}), tmp_path / "run")
+    monkeypatch.setattr(DeepSea, "step", lambda *_: (0, float("inf"), True, False, {}))
+    for words in ([], ["--json", str(tmp_path / "found.json")]):
+        assert run_command_line(["evaluate", str(tmp_path / "run"), "--episodes", "1", *words]) == 1
+        message = "bootdqn: the environment of the evaluation gave returns that are not finite: [inf]\n"
+        assert capsys.readouterr().err == message
+    assert not (tmp_path / "found.json").exists()

@@ -84,7 +84,7 @@ def evaluate(
         The evaluation, or None if it was abandoned.
 
     Raises:
-        TrainingError: The environment raised, or its observation is not in its space.
+        TrainingError: The environment raised, its observation is not in its space, or a return is not finite.
     """
     seed: int | None = int(rng.integers(2**31))
     finished: list[Rollout] = []
@@ -103,8 +103,11 @@ def evaluate(
         if rollout.done:
             finished.append(rollout)
     counted = finished or [rollout]
+    returns = [episode.total_reward for episode in counted]
+    if not np.isfinite(returns).all():
+        raise TrainingError(f"{EVALUATION_ENVIRONMENT} gave returns that are not finite: {returns}")
     return Evaluation(
-        returns=[episode.total_reward for episode in counted],
+        returns=returns,
         lengths=[episode.length for episode in counted],
         cut=not finished,
         diversity=dict(zip(VoteDiversity._fields, (measures / steps).tolist(), strict=True)),
@@ -164,8 +167,6 @@ class Evaluator:
             )
         if evaluation is None:
             return None
-        if not np.isfinite(evaluation.returns).all():
-            raise TrainingError(f"{EVALUATION_ENVIRONMENT} gave returns that are not finite: {evaluation.returns}")
         self._number = number
         return {"kind": "evaluation", "step": step, "frames": frames, **evaluation.record()}
 
