@@ -3,6 +3,7 @@
 import itertools
 import shutil
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -191,6 +192,36 @@ def test_a_strategy_that_raises_is_an_error_in_one_line(walk, monkeypatch, capsy
     monkeypatch.setattr(bootdqn.Gain, "scores", raises)
     assert run_command_line(["inspect", str(walk), "--strategy", "gain"]) == 1
     assert capsys.readouterr().err == f"bootdqn: strategy gain {RAISED}\n"
+
+
+class Chute(Walk):
+    """A walk with one action, where there is nothing to choose."""
+
+    action_space = gymnasium.spaces.Discrete(1)
+
+
+class Alley(Walk):
+    """A walk with two actions, of which one is legal in every state, and which never ends."""
+
+    def step(self, action):
+        return 4, 0.0, False, False, {"action_mask": np.array([0, 1], np.int8)}
+
+    def reset(self, **options):
+        return super().reset(**options)[0], {"action_mask": np.array([0, 1], np.int8)}
+
+
+gymnasium.register("bootdqn-test/Chute-v0", entry_point=Chute, disable_env_checker=True)
+gymnasium.register("bootdqn-test/Alley-v0", entry_point=Alley, disable_env_checker=True)
+
+
+@pytest.mark.parametrize("name", ["Chute", "Alley"])
+@pytest.mark.parametrize("output", ["--out page.html", "--figure step.png"], ids=["page", "figure"])
+def test_a_run_without_choices_has_nothing_to_show(tmp_path, monkeypatch, capsys, name, output):
+    monkeypatch.chdir(tmp_path)
+    train({"total_steps": 50, "env_id": f"bootdqn-test/{name}-v0", "strategy": "greedy"}, tmp_path / "run")
+    capsys.readouterr()
+    assert run_command_line(["inspect", "run", "--max-steps", "3", *output.split()]) == 2
+    assert capsys.readouterr().err == "bootdqn: no choice to show: a single action was legal in each of 3 steps\n"
 
 
 def test_a_snapshot_can_be_inspected_before_the_weights_are_saved(deep_sea, tmp_path):

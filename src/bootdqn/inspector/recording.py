@@ -10,7 +10,7 @@ import numpy as np
 from bootdqn.common.errors import RenderModeError, UsageError, attribute_errors_to
 from bootdqn.common.random_streams import random_stream
 from bootdqn.common.specs import Array
-from bootdqn.common.text import escape_unprintable
+from bootdqn.common.text import escape_unprintable, format_count
 from bootdqn.config.variants import algorithm
 from bootdqn.exploration.registry import parse_strategy
 from bootdqn.exploration.strategies import (
@@ -251,11 +251,12 @@ class Recorder:
             progress: Called with a line of text after every step.
 
         Raises:
-            UsageError: There is no such head, or the strategy follows none.
+            UsageError: There is no such head, or the strategy follows none, or no step has two legal actions.
             TrainingError: The environment or the strategy raised an exception.
         """
         rng = random_stream(seed, "inspection")
         steps: list[Step] = []
+        played = 0
         num_heads = self.config.network.num_heads
         with attribute_errors_to(f"strategy {self.strategy_text}"):
             has_head = follows_head(self.strategy)
@@ -269,7 +270,7 @@ class Recorder:
             for episode in range(episodes):
                 active = int(rng.integers(num_heads)) if head is None else head
                 rollout = Rollout(self.environment, "the environment", seed=int(rng.integers(2**31)))
-                while not rollout.done and len(steps) < max_steps:
+                while not rollout.done and played < max_steps:
                     observation = rollout.observation()
                     legal = rollout.legal()
                     q = mask_illegal_actions(self.run.q_values(observation[None]), legal)[0]
@@ -280,9 +281,12 @@ class Recorder:
                     names, reward = self._action_names(cell), rollout.step(action)
                     step = Step(episode, active, q, scores, action, reward, frame, cell, names)
                     step = step if legal is None else _with_legal_only(step, np.flatnonzero(legal[0]))
-                    if q.shape[-1] == 1 or len(step.names) > 1:  # a single legal action is no choice to explain
+                    if len(step.q[0]) > 1:  # a single legal action is no choice to explain
                         steps.append(step)
-                    progress(f"episode {episode + 1:,} of {episodes:,}, {len(steps):,} of at most {max_steps:,} steps")
+                    played += 1
+                    progress(f"episode {episode + 1:,} of {episodes:,}, {played:,} of at most {max_steps:,} steps")
+        if not steps:
+            raise UsageError(f"no choice to show: a single action was legal in each of {format_count(played, 'step')}")
         return Recording(self.title, self.strategy, self.strategy_text, has_head, self.compared, self.run.step, steps)
 
     def _open(self, path: Path, weights: str | Path | int | None) -> LoadedRun:
