@@ -439,7 +439,7 @@ def test_results_show_themselves_in_a_notebook(directory, tmp_path):
     assert 'sandbox="allow-scripts"' in page._repr_html_()
     figure = bootdqn.inspect(directory, figure=tmp_path / "step.png", step=1)
     assert "data:image/png;base64," in figure._repr_html_()
-    with pytest.raises(ValueError, match="step needs figure"):
+    with pytest.raises(ValueError, match="`step` needs `figure`"):
         bootdqn.inspect(directory, step=1)
 
 
@@ -460,6 +460,28 @@ def test_a_run_is_inspected_by_a_strategy_that_is_an_object(directory, tmp_path)
         (lambda: bootdqn.inspect("runs/first", seed=-1), "seed must be at least 0, got -1"),
         (lambda: bootdqn.sweep("paper-deepsea", workers=0), "workers must be at least 1, got 0"),
         (lambda: bootdqn.sweep("paper-deepsea", retries=-1), "retries must be at least 0, got -1"),
+        (lambda: bootdqn.sweep("paper-deepsea", gpus_per_run=-1.0), "gpus_per_run must be at least 0, got -1.0"),
+        (
+            lambda: bootdqn.sweep("paper-deepsea", cluster="c.toml"),
+            "`cluster` is a simulation, and needs `dry_run`; `ray` trains on a real cluster",
+        ),
+        (lambda: bootdqn.inspect("runs/first", figure="x.txt"), "figure must be a .png, .svg or .pdf file, got x.txt"),
+        (lambda: bootdqn.inspect("runs/first", out="x.pdf"), "out must be an .html file, got x.pdf"),
+        (lambda: bootdqn.inspect("runs/first", head=0.5), "head must be a whole number or None, got 0.5"),
+        (
+            lambda: bootdqn.inspect("runs/first", out="x.html", figure="x.png"),
+            "`figure` is plotted instead of the page; leave out `out`, or `figure`",
+        ),
+        (lambda: bootdqn.evaluate("runs/first", video="x.avi"), "video must be an .mp4 or a .gif file, got x.avi"),
+        (
+            lambda: bootdqn.report("runs", watch=True, port=70000),
+            "port must be between 0 and 65535, got 70000",
+        ),
+        (lambda: bootdqn.report("runs", port=80), "`port` needs `watch`"),
+        (
+            lambda: bootdqn.report("runs", watch=True, out="x.html"),
+            "`watch` writes no page; leave out `out`, or `watch`",
+        ),
         (bootdqn.report, "report needs a directory, as in bootdqn.report('runs/deepsea')"),
     ],
 )
@@ -477,7 +499,7 @@ def test_a_sweep_returns_its_runs_and_what_failed(tmp_path):
     assert list(result.runs["size"]) == [4, 4]
     assert (result.out, result.failed) == (tmp_path / "out", {})
     assert "2 of 2 runs finished" in result._repr_html_()
-    with pytest.raises(ValueError, match="--gpus-per-run needs --ray"):
+    with pytest.raises(ValueError, match="`gpus_per_run` needs `ray`"):
         bootdqn.sweep(path, gpus_per_run=1.0)
 
 

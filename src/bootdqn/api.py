@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bootdqn.checks import (
+    FigureFile,
+    GpuShare,
+    HtmlFile,
+    Port,
+    VideoFile,
+    check_inspection,
+    check_report,
+    check_sweep,
+)
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value, format_literal
 from bootdqn.common.specs import Array, as_batch
@@ -197,6 +207,7 @@ def evaluate(
     from bootdqn.training.display import status_line
     from bootdqn.training.evaluation import evaluate_saved_run
 
+    film = check_value("video", VideoFile | None, _as_path(video))
     with status_line(str(run_dir), quiet=not progress) as show:
         return evaluate_saved_run(
             Path(run_dir),
@@ -205,10 +216,14 @@ def evaluate(
             rule=vote,
             seed=seed,
             weights=weights,
-            video=None if video is None else Path(video),
-            json=None if json is None else Path(json),
+            video=film,
+            json=_as_path(json),
             show=show,
         ).evaluation
+
+
+def _as_path(file: str | Path | None) -> Path | None:
+    return None if file is None else Path(file)
 
 
 def sweep(
@@ -257,34 +272,33 @@ def sweep(
         KeyboardInterrupt: It was stopped, and its runs are saved; the same call resumes them.
     """
     from bootdqn.config.train import LoggerConfig, SavingConfig
-    from bootdqn.sweeps.executor import check_backend, check_simulation
-    from bootdqn.sweeps.run_sweep import output_console, plan_sweep, print_costs, run_sweep
+    from bootdqn.sweeps.run_sweep import output_console, run_experiment
 
-    cluster_file = None if cluster is None else Path(cluster)
+    cluster_file = _as_path(cluster)
     check_value("workers", PositiveInt | None, workers)
     check_value("retries", NonNegativeInt, retries)
-    check_backend(workers, ray, gpus_per_run)
-    check_simulation(cluster_file, workers, ray, dry_run=dry_run)
-    console = output_console(quiet=not progress)
-    plan = plan_sweep(str(name), _as_overrides(overrides), out)
-    saving = SavingConfig(checkpoint_every_minutes, checkpoint_every_steps, keep_checkpoint)
-    if dry_run:
-        for problem in print_costs(plan, workers, saving, console, cluster_file):
-            warnings.warn(problem, stacklevel=2)
-        return _sweep_result(plan.out, [], {})
-    for line in plan.heading:
-        console.print(line)
-    outcome = run_sweep(
-        plan.runs,
-        plan.out,
-        console,
+    check_value("gpus_per_run", GpuShare, gpus_per_run)
+    check_sweep(
+        workers=workers, ray=ray, gpus_per_run=gpus_per_run, dry_run=dry_run, cluster=cluster_file, as_flags=False
+    )
+    plan, outcome, problems = run_experiment(
+        str(name),
+        _as_overrides(overrides),
+        output_console(quiet=not progress),
+        out=out,
+        dry_run=dry_run,
+        cluster_file=cluster_file,
         workers=workers,
         retries=retries,
         ray=ray,
         gpus_per_run=gpus_per_run,
-        saving=saving,
+        saving=SavingConfig(checkpoint_every_minutes, checkpoint_every_steps, keep_checkpoint),
         loggers=LoggerConfig(tensorboard=tensorboard, wandb=wandb),
     )
+    for problem in problems:
+        warnings.warn(problem, stacklevel=2)
+    if outcome is None:
+        return _sweep_result(plan.out, [], {})
     if outcome.stop_exit_code:
         raise KeyboardInterrupt
     failed = {str(end.run.name): end.error for end in outcome.ended if end.error is not None}
@@ -332,14 +346,14 @@ def report(
 
     if not directories:
         raise ValueError("report needs a directory, as in bootdqn.report('runs/deepsea')")
-    if (watch and (out is not None or baseline is not None)) or (port is not None and not watch):
-        raise ValueError("a page that is watched is not written: out and baseline go without watch, and port with it")
-
+    page = check_value("out", HtmlFile | None, _as_path(out))
+    check_value("port", Port | None, port)
+    check_report(page, baseline, port, watch=watch, as_flags=False)
     roots = [Path(directory) for directory in directories]
     if watch:
         watch_runs(roots, DEFAULT_PORT if port is None else port)
         return None
-    return Page(write_report(roots, default_page(roots) if out is None else Path(out), baseline))
+    return Page(write_report(roots, page or default_page(roots), baseline))
 
 
 def inspect(
@@ -382,12 +396,12 @@ def inspect(
     check_value("episodes", PositiveInt, episodes)
     check_value("max_steps", PositiveInt, max_steps)
     check_value("seed", NonNegativeInt, seed)
-    if figure is not None and out is not None:
-        raise ValueError("figure is plotted instead of the page; leave out one of figure and out")
-    if step is not None and figure is None:
-        raise ValueError("step needs figure; the page shows every step")
-    page = Path("inspect.html" if out is None else out)
-    plotted = None if figure is None else Path(figure)
+    check_value("head", int | None, head)
+    check_value("step", int | None, step)
+    page = check_value("out", HtmlFile | None, _as_path(out))
+    plotted = check_value("figure", FigureFile | None, _as_path(figure))
+    check_inspection(page, plotted, step, as_flags=False)
+    page = page or Path("inspect.html")
     with status_line(str(run_dir), quiet=not progress) as show:
         inspect_run(
             Path(run_dir),

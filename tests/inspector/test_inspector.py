@@ -203,7 +203,7 @@ class Chute(Walk):
 class Alley(Walk):
     """A walk with two actions, of which one is legal in every state, and which never ends."""
 
-    def step(self, action):
+    def step(self, action):  # noqa: ARG002 - as in gym.Env
         return 4, 0.0, False, False, {"action_mask": np.array([0, 1], np.int8)}
 
     def reset(self, **options):

@@ -170,7 +170,7 @@ def test_an_error_of_reading_is_shown_until_the_file_can_be_read(tmp_path, monke
     write_deep_sea(tmp_path / "a", bad=[True, False])
     runs, real = LiveRuns([tmp_path]), live.open_regular
 
-    def busy(path):
+    def busy(_path):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(live, "open_regular", busy)

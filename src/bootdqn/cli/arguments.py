@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.fields import Flag, Pattern, Range, constraints_of, flag_of, item_kind, parse_as
+from bootdqn.common.fields import Flag, Range, constraints_of, flag_of, item_kind, parse_as
 
 _METAVARS = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH", type(None): "None"}
 _MAX_SHOWN = 10_000
@@ -318,7 +318,6 @@ def _metavar(kind: Any) -> str:
 
 
 Repeated = Annotated[tuple[str, ...], Flag(repeated=True)]
-HtmlFile = Annotated[Path, Pattern(r".*[^/]\.html", "an .html file")]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import numpy as np
 
-from bootdqn.cli.arguments import HtmlFile, UserCode
-from bootdqn.common.fields import Flag, NonNegativeInt, Pattern, PositiveInt, check_fields
+from bootdqn.checks import FigureFile, HtmlFile, VideoFile, check_inspection
+from bootdqn.cli.arguments import UserCode
+from bootdqn.common.fields import Flag, NonNegativeInt, PositiveInt, check_fields
 from bootdqn.common.text import format_count, format_number
 from bootdqn.exploration.voting import VoteRule
 
@@ -28,7 +29,7 @@ class EvaluateCommand:
     """Voting rule of the heads (None: the run's --vote)."""
     seed: NonNegativeInt = 0
     """Seed of the environment."""
-    video: Annotated[Path, Pattern(r".*[^/]\.(mp4|gif)", "an .mp4 or a .gif file")] | None = None
+    video: VideoFile | None = None
     """File to record the episodes to, such as play.mp4 or play.gif."""
     json: Path | None = None
     """File to write the results to, with the keys of metrics.jsonl."""
@@ -84,7 +85,7 @@ class InspectCommand:
     """The active head (None: sampled for each episode)."""
     seed: NonNegativeInt = 0
     """Seed of the environment and the heads."""
-    figure: Annotated[Path, Pattern(r".*[^/]\.(png|svg|pdf)", "a .png, .svg or .pdf file")] | None = None
+    figure: FigureFile | None = None
     """Instead of the page, plot one step as the paper's Fig. 1 to this .png, .svg or .pdf file."""
     step: int | None = None
     """Step to plot with --figure (None: the first that is a flip, or 0)."""
@@ -92,10 +93,7 @@ class InspectCommand:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.out is not None and self.figure is not None:
-            raise ValueError("--figure is plotted instead of the page; leave out --out, or --figure")
-        if self.step is not None and self.figure is None:
-            raise ValueError("--step needs --figure; the page shows every step, and PAGE.html#12 opens at step 12")
+        check_inspection(self.out, self.figure, self.step, as_flags=True)
 
     def execute(self) -> int:
         """Play, write the page or the figure, and print its name."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from bootdqn.cli.arguments import HtmlFile
+from bootdqn.checks import HtmlFile, Port, check_report
 from bootdqn.common.errors import UsageError, WriteError
-from bootdqn.common.fields import Flag, Range, check_fields
+from bootdqn.common.fields import Flag, check_fields
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,12 @@ class ReportCommand:
     watch: bool = False
     """Instead of writing the page, serve one to this machine that follows the runs while they are trained: curves,
     progress, speed, time left, warnings and failures. Ctrl-C ends it."""
-    port: Annotated[int, Range(ge=0, le=65535)] | None = None
+    port: Port | None = None
     """Port of --watch (None: 8765; 0: any that is free)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.watch and self.out is not None:
-            raise ValueError("--watch writes no page; leave out --out, or --watch")
-        if self.watch and self.baseline is not None:
-            raise ValueError("--watch compares nothing; leave out --baseline, or --watch")
-        if self.port is not None and not self.watch:
-            raise ValueError("--port needs --watch")
+        check_report(self.out, self.baseline, self.port, watch=self.watch, as_flags=True)
 
     def execute(self) -> int:
         """Write the page and print its name, or serve one."""

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from bootdqn.checks import GpuShare, check_sweep
 from bootdqn.cli.arguments import Repeated, UserCode
 from bootdqn.common.errors import TrainingError, UsageError
-from bootdqn.common.fields import Flag, NonNegativeInt, PositiveInt, Range, check_fields
+from bootdqn.common.fields import Flag, NonNegativeInt, PositiveInt, check_fields
 from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
-from bootdqn.sweeps.executor import Fault, SweepOutcome, check_backend, check_simulation, describe_failures, split_done
+from bootdqn.sweeps.executor import Fault, SweepOutcome, describe_failures, split_done
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, split_values
 
 
@@ -120,7 +121,7 @@ class SweepCommand:
     """With --dry-run, simulate the runs on the cluster that a .toml file describes (docs/cluster.md)."""
     ray: str | None = None
     """Run on the Ray cluster at this address, or on the one that auto finds (extra: ray)."""
-    gpus_per_run: Annotated[float, Range(ge=0)] = 0.0
+    gpus_per_run: GpuShare = 0.0
     """Share of a GPU that each run requests from Ray."""
     user_code: UserCode = field(default_factory=UserCode)
     loggers: LoggerConfig = field(default_factory=LoggerConfig)
@@ -128,27 +129,27 @@ class SweepCommand:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_backend(self.workers, self.ray, self.gpus_per_run)
-        check_simulation(self.cluster, self.workers, self.ray, dry_run=self.dry_run)
+        check_sweep(
+            workers=self.workers,
+            ray=self.ray,
+            gpus_per_run=self.gpus_per_run,
+            dry_run=self.dry_run,
+            cluster=self.cluster,
+            as_flags=True,
+        )
 
     def execute(self) -> int:
         """Train the runs; exit code 0 if every one finished."""
-        from bootdqn.sweeps.run_sweep import output_console, plan_sweep, print_costs, run_sweep
+        from bootdqn.sweeps.run_sweep import output_console, run_experiment
 
-        console = output_console()
-        plan = plan_sweep(self.name, self.overrides, self.out, self.user_code.imports)
-        runs, out = plan.runs, plan.out
-        if self.dry_run:
-            problems = print_costs(plan, self.workers, self.saving, console, self.cluster)
-            for line in problems:
-                print(line, file=sys.stderr)
-            return 2 if problems else 0
-        for line in plan.heading:
-            console.print(line)
-        outcome = run_sweep(
-            runs,
-            out,
-            console,
+        plan, outcome, problems = run_experiment(
+            self.name,
+            self.overrides,
+            output_console(),
+            out=self.out,
+            imports=self.user_code.imports,
+            dry_run=self.dry_run,
+            cluster_file=self.cluster,
             workers=self.workers,
             retries=self.retries,
             ray=self.ray,
@@ -156,6 +157,11 @@ class SweepCommand:
             saving=self.saving,
             loggers=self.loggers,
         )
+        if outcome is None:
+            for line in problems:
+                print(line, file=sys.stderr)
+            return 2 if problems else 0
+        runs, out = plan.runs, plan.out
         _print_failures(outcome, out)
         finished = sum(end.finished for end in outcome.ended)
         print(f"{finished} of {format_count(len(runs), 'run')} finished in {out}")

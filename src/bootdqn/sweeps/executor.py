@@ -190,22 +190,6 @@ def describe_failures(ended: Iterable[Ended], out: Path) -> list[str]:
     ]
 
 
-def check_backend(workers: int | None, ray: str | None, gpus_per_run: float) -> None:
-    """Raise a ValueError for options of the backend that is not used."""
-    if ray is not None and workers is not None:
-        raise ValueError("--workers is for this machine; with --ray the cluster's CPUs decide")
-    if ray is None and gpus_per_run:
-        raise ValueError("--gpus-per-run needs --ray; on this machine device=cuda is enough")
-
-
-def check_simulation(cluster: Path | None, workers: int | None, ray: str | None, *, dry_run: bool) -> None:
-    """Raise a ValueError for options that a simulation on the cluster of a file does not have."""
-    if cluster is not None and not dry_run:
-        raise ValueError("--cluster is a simulation, and needs --dry-run; --ray trains on a real cluster")
-    if cluster is not None and (workers is not None or ray is not None):
-        raise ValueError("--cluster simulates the runs on the nodes of its file; leave out --workers and --ray")
-
-
 def check_is_directory(out: Path) -> None:
     """Raise a UsageError if the output directory is a file."""
     if out.exists() and not out.is_dir():

@@ -74,6 +74,49 @@ def print_costs(
     return problems
 
 
+def run_experiment(
+    name: str,
+    overrides: Sequence[str],
+    console: Console,
+    *,
+    out: str | Path | None = None,
+    imports: Sequence[str] = (),
+    dry_run: bool = False,
+    cluster_file: Path | None = None,
+    workers: int | None = None,
+    retries: int = 0,
+    ray: str | None = None,
+    gpus_per_run: float = 0.0,
+    saving: SavingConfig,
+    loggers: LoggerConfig,
+) -> tuple[SweepPlan, SweepOutcome | None, list[str]]:
+    """Plan an experiment, and train its runs or, in a dry run, print their maximum cost.
+
+    Returns:
+        The plan; how the runs ended (None: it was a dry run); and why runs are left out of a dry run.
+
+    Raises:
+        UsageError: As `plan_sweep` and `run_sweep`.
+    """
+    plan = plan_sweep(name, overrides, out, imports)
+    if dry_run:
+        return plan, None, print_costs(plan, workers, saving, console, cluster_file)
+    for line in plan.heading:
+        console.print(line)
+    outcome = run_sweep(
+        plan.runs,
+        plan.out,
+        console,
+        workers=workers,
+        retries=retries,
+        ray=ray,
+        gpus_per_run=gpus_per_run,
+        saving=saving,
+        loggers=loggers,
+    )
+    return plan, outcome, []
+
+
 def output_console(*, quiet: bool = False) -> Console:
     """Return rich's console on standard output, which limits a table to the width of a terminal."""
     console = Console(soft_wrap=True, markup=False, highlight=False, quiet=quiet)
