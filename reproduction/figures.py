@@ -1,7 +1,6 @@
 """The figures of the docs, each with its alternative text and caption."""
 
 from collections.abc import Callable
-from statistics import mean
 from typing import NamedTuple
 
 import pandas as pd
@@ -10,10 +9,11 @@ from matplotlib.figure import Figure
 from bootdqn.reports.ablation_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
 from bootdqn.reports.acting import ACTING_CAPTION, acting_figure, runs_by_task
 from bootdqn.reports.atari import with_paper_heads
-from bootdqn.reports.atari_figures import diversity, heads, learning, profiles, scores
+from bootdqn.reports.atari_figures import diversity, heads, profiles, scores
 from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure
 from bootdqn.reports.suites import MINATAR, Suite
 from reproduction import studies
+from reproduction.freeway import freeway_figure
 from reproduction.frontier import frontier_figure
 from reproduction.minigrid import doorkey_figure
 from reproduction.swing_up import swing_up_figure
@@ -53,15 +53,6 @@ def acting_on_alien(study: str) -> Figure:
     found = studies.read_study(study)
     runs = studies.without_shared_settings(runs_by_task(found)["Alien"])
     return acting_figure(runs[runs.has_line], found.acting)
-
-
-def freeway(study: str) -> Figure:
-    """Plot every episode and evaluation of the Freeway run with ten heads."""
-    evaluations, episodes = studies.atari_evaluations(study), studies.training_episodes(study, "Freeway")
-    episodes = episodes.assign(frames=episodes.step * episodes.frame_skip)
-    first_update = (episodes.learning_starts * episodes.frame_skip).iloc[0]
-    random = mean(studies.random_play_returns("Freeway"))
-    return learning(evaluations[evaluations.run == "Freeway"], episodes, first_update, random)
 
 
 def scores_by_algorithm(study: str) -> Figure:
@@ -117,7 +108,7 @@ ACTING = DocsFigure(
     ACTING_CAPTION,
 )
 FREEWAY = DocsFigure(
-    freeway,
+    freeway_figure,
     "Scores on Freeway against frames",
     "Freeway, EVOI, K = 10, one seed: each episode of training, each evaluation by vote, and random play.",
 )

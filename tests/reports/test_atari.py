@@ -2,7 +2,6 @@
 
 import itertools
 
-import pandas as pd
 import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
@@ -176,18 +175,6 @@ def test_nothing_is_marked_where_the_paper_has_no_score_within_sight(tmp_path, g
     figure = atari_figures.scores(read(tmp_path)[0])
     assert all(line.get_marker() != "<" for line in figure.axes[0].lines)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["BootDQN-EVOI"]
-
-
-def test_one_run_is_plotted_with_its_raw_values(tmp_path):
-    write_atari(tmp_path / "run", scores=(0.0, 20.0), every=100_000)
-    evaluations, _ = read(tmp_path)
-    episodes = pd.DataFrame({"frames": [50_000, 150_000], "return": [3.0, 7.0]})
-    (axes,) = atari_figures.learning(evaluations, episodes, first_update=120_000, random=-1.5).axes
-    assert axes.collections[0].get_offsets().tolist() == [[0.05, 3.0], [0.15, 7.0]]
-    votes, random, first_update = axes.get_lines()
-    assert votes.get_xydata().tolist() == [[0.1, 0.0], [0.2, 20.0]]
-    assert set(random.get_ydata()) == {-1.5}
-    assert set(first_update.get_xdata()) == {0.12}
 
 
 @pytest.mark.parametrize(("evaluations", "window"), [(4, 1), (19, 1), (20, 2), (99, 9), (100, 10), (200, 10)])

@@ -11,9 +11,8 @@ from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from bootdqn.config.variants import Variant, label
 from bootdqn.reports import answers, deep_sea, deep_sea_figures
 from bootdqn.reports.deep_sea import COLUMNS, solve_table, terminal_table
-from bootdqn.reports.deep_sea_figures import problem
 from bootdqn.reports.load import load_study
-from bootdqn.reports.style import to_png, to_svg
+from bootdqn.reports.style import to_svg
 from reference.run_directories import write_deep_sea
 from reference.tables import DeepSeaRun, deep_sea_table
 from reproduction.archive import unpacked
@@ -335,7 +334,3 @@ def test_the_fraction_that_solved_it_is_a_bar():
     runs = [result(seed=seed, solved=100 if seed else None) for seed in range(4)]
     (bar,) = deep_sea_figures.solved_fraction(deep_sea_table(runs)).axes[0].patches
     assert bar.get_height() == 0.75
-
-
-def test_the_problem_can_be_plotted():
-    assert to_png(problem(5)).startswith(b"\x89PNG")

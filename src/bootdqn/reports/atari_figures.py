@@ -74,32 +74,6 @@ def profiles(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
         return figure
 
 
-def learning(evaluations: pd.DataFrame, episodes: pd.DataFrame, first_update: int, random: float) -> Figure:
-    """Plot one run as it was: every episode it trained on, every vote, what random play scores, and the first update.
-
-    Args:
-        evaluations: Those of the run.
-        episodes: Its training episodes: `frames` of the run so far, and `return`.
-        first_update: Frames before it.
-        random: What random play of the game scores.
-    """
-    with mpl.rc_context(RC_PARAMS):
-        figure = Figure(figsize=(7.5, 3.8), layout="constrained")
-        axes = figure.subplots()
-        run = evaluations.iloc[0]
-        colour = variant_styles([run.variant], atari_algorithm)[run.variant].colour
-        axes.scatter(episodes.frames / 1e6, episodes["return"], s=16, color="#888888",
-                     label="training episode of one head")  # fmt: skip
-        axes.plot(evaluations.frames / 1e6, evaluations.score, color=colour, marker="o", linewidth=1.8,
-                  label="evaluation by vote")  # fmt: skip
-        axes.axhline(random, color="black", linewidth=0.8, linestyle=":", label="random play")
-        axes.axvline(first_update / 1e6, color="black", linewidth=0.8, linestyle="--", label="first update")
-        axes.set_title(figure_label(f"{paper.title_of(run.game)}, K = {run.num_heads}, seed {run.seed}"))
-        _label(axes, "score", ATARI)
-        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        return figure
-
-
 def _by_game(evaluations: pd.DataFrame, measure: str, label: str, suite: Suite) -> Figure:
     games, by_game = games_of(evaluations), by_cell(evaluations)
     styles = variant_styles(variants_of(evaluations), atari_algorithm)

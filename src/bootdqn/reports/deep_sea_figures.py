@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
-from bootdqn.config.variants import Variant, algorithm
+from bootdqn.config.variants import Variant
 from bootdqn.envs.deep_sea import BAD_FRACTION
 from bootdqn.reports.deep_sea import cells, shaded
 from bootdqn.reports.statistics import MIN_FOR_INTERVAL
@@ -129,32 +128,6 @@ def running_regret(regret: pd.DataFrame, styles: dict[Variant, VariantStyle]) ->
         axes.set_ylabel("running regret")
         axes.set_title(f"DeepSea, N = {regret['size'].iloc[0]}")
         legend_below(figure, labelled_lines(axes))
-        return figure
-
-
-def problem(size: int = 6) -> Figure:
-    """Sketch the problem, as Fig. 4 of the paper does: the way to the treasure, and the way that looks better."""
-    with mpl.rc_context(RC_PARAMS | {"axes.grid": False}):
-        figure = Figure(figsize=(4.6, 4.6), layout="constrained")
-        axes = figure.subplots()
-        for row in range(size):
-            for column in range(size):
-                colour = "white" if column <= row else "#d9d9d9"
-                axes.add_patch(Rectangle((column, -row - 1), 1, 1, facecolor=colour, edgecolor="#888", linewidth=0.8))
-        right, left = algorithm("evoi:reduce=sum").colour, algorithm("greedy").colour
-        arrow = {"arrowstyle": "->", "linewidth": 2}
-        for step in range(size - 1):
-            start, down = (step + 0.5, -step - 0.5), -step - 1.5
-            axes.annotate("", (step + 1.5, down), start, arrowprops=arrow | {"color": right})
-            axes.annotate("", (0.5, down), (0.5, down + 1), arrowprops=arrow | {"color": left, "linestyle": "--"})
-        axes.text(0.5, 0.12, "start", ha="center", va="bottom")
-        axes.text(size - 0.5, -size + 0.22, "+1", ha="center", va="center", color=right, fontweight="bold")
-        axes.text(0.5, -size + 0.22, "0", ha="center", va="center", color=left, fontweight="bold")
-        axes.text(size / 2, -size - 0.15, "right costs 0.01/N, left costs nothing", ha="center", va="top", fontsize=9)
-        axes.set_xlim(-0.1, size + 0.1)
-        axes.set_ylim(-size - 0.6, 0.6)
-        axes.set_aspect("equal")
-        axes.axis("off")
         return figure
 
 
