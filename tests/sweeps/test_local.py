@@ -19,7 +19,8 @@ from bootdqn.config.train import SavingConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.signals import STOP_SIGNALS
 from bootdqn.sweeps.executor import Ended, Progressed, Started, SweepOutcome, split_done
-from bootdqn.sweeps.local import end_process, run_locally, start_process
+from bootdqn.sweeps.local import run_locally
+from bootdqn.sweeps.processes import end_process, start_process
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, load_sweep
 from bootdqn.training.run import train_run
 from reference.environments import OUT_OF_MEMORY
@@ -269,7 +270,8 @@ import os, signal, sys
 from pathlib import Path, PurePosixPath
 from bootdqn.sweeps.executor import Started
 from bootdqn.sweeps.sweep_file import PlannedRun
-from bootdqn.sweeps.local import end_process, run_locally, start_process
+from bootdqn.sweeps.local import run_locally
+from bootdqn.sweeps.processes import end_process, start_process
 from bootdqn.config.settings import from_flat
 
 settings = {"environment": "deep-sea", "update_every": 1, "size": 10, "max_episodes": 10**6, "stop_when_solved": False}

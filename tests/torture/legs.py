@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.sweeps.local import unblock_stop_signals
+from bootdqn.sweeps.processes import unblock_stop_signals
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([

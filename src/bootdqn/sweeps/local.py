@@ -1,34 +1,26 @@
-"""Run a sweep in worker processes on this machine; one that dies does not harm the others.
+"""Run a sweep in worker processes on this machine; one that dies does not harm the others."""
 
-A worker process is started by `start_process` with a connection to its parent. On Linux a fork server imports PyTorch
-once for all of them. No signal to stop is lost while a process starts.
-"""
-
-import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bootdqn.common.errors import RunInUseError, TrainingError, UsageError
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.runs.lock import LOST_AFTER_SECONDS
-from bootdqn.runs.signals import STOP_SIGNALS, StopRequest, handled_signals, stop_on_signal
+from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.runs.user_code_imports import UserCodeImports, imported_user_code
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, SweepOutcome, execute
-from bootdqn.sweeps.processes import WorkerProcess
+from bootdqn.sweeps.processes import end_process, ignore_stop_signals, start_process, unblock_stop_signals
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress, RunCallbacks
 
 POLL_SECONDS = 0.2
 """How long to wait for events before signals to this process are checked."""
-EXIT_TIMEOUT_SECONDS = 10.0
 LOCK_CHECK_SECONDS = LOST_AFTER_SECONDS / 20
 
 
@@ -241,60 +233,3 @@ def train_planned_run(
             if outcome.exit_code == 1:
                 return Ended(planned, None, ": ".join(["its end could not be written", *warnings[-1:]]))
             return Ended(planned, outcome.summary)
-
-
-def start_process(target: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, "Connection[Any, Any]"]:
-    """Start a process that calls `target(connection, *arguments)`, and return it with the other end of the connection.
-
-    It has the environment variables of this process, and ignores the signals to stop that this one ignores. The others
-    are blocked there until it calls `unblock_stop_signals`.
-    """
-    ours, theirs = multiprocessing.Pipe()
-    inherited = dict(os.environ), set(STOP_SIGNALS) - set(handled_signals())
-    process = WorkerProcess(target=_call, args=(*inherited, target, theirs, *arguments), daemon=True)
-    resource_tracker.ensure_running()  # now: the first process would start it, and it unblocks the signals
-    with _blocked_signals():  # inherited, by way of the server
-        process.start()
-    theirs.close()
-    return process, ours
-
-
-def _call(environment: dict[str, str], ignored: set[signal.Signals], target: Callable[..., None], *args: Any) -> None:
-    """Call `target` with what a child inherits; the fork server has it from the time when it was started."""
-    os.environ.clear()
-    os.environ.update(environment)
-    for number in ignored:
-        signal.signal(number, signal.SIG_IGN)
-    target(*args)
-
-
-def end_process(process: BaseProcess, connection: "Connection[Any, Any]") -> None:
-    """Close the connection, at which a process ends by itself, and kill one that does not."""
-    connection.close()
-    process.join(timeout=EXIT_TIMEOUT_SECONDS)
-    if process.is_alive():
-        process.kill()
-        process.join()
-
-
-def ignore_stop_signals() -> None:
-    """Let signals to stop have no effect.
-
-    Unlike SIG_IGN, a handler keeps those that are blocked pending, and is not inherited by programs started from here.
-    """
-    for number in handled_signals():
-        signal.signal(number, lambda *_: None)
-
-
-def unblock_stop_signals() -> None:
-    """Handle the signals received since this process was started, and those to come."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-
-
-@contextmanager
-def _blocked_signals() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -21,7 +21,8 @@ from bootdqn.common.text import format_bytes, format_count
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import LOST_AFTER_SECONDS, LockHolder, holder_of
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, execute
-from bootdqn.sweeps.local import RunSettings, ignore_stop_signals, train_planned_run, unblock_stop_signals
+from bootdqn.sweeps.local import RunSettings, train_planned_run
+from bootdqn.sweeps.processes import ignore_stop_signals, unblock_stop_signals
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
 

@@ -22,7 +22,8 @@ from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.runs.user_code_imports import imported_user_code
 from bootdqn.sweeps.cost import memory_needed
 from bootdqn.sweeps.executor import Ended, Event, SweepOutcome
-from bootdqn.sweeps.local import POLL_SECONDS, RunSettings, end_process, start_process
+from bootdqn.sweeps.local import POLL_SECONDS, RunSettings
+from bootdqn.sweeps.processes import end_process, start_process
 from bootdqn.sweeps.ray_driver import Request, drive
 from bootdqn.sweeps.sweep_file import PlannedRun
 
