@@ -9,7 +9,7 @@ import pandas as pd
 from benchmarks.results import Row
 from bootdqn.common.text import format_count
 from bootdqn.config.variants import Variant, atari_algorithm, label
-from bootdqn.reports import atari, deep_sea, scaling, suites
+from bootdqn.reports import atari, bsuite, deep_sea, scaling, suites
 from bootdqn.reports.answers import deep_sea_answer
 from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.reports.statistics import LEVEL, format_p_value
@@ -140,7 +140,7 @@ def episodes_and_solved(cell: Any) -> str:
 
 def bsuite_score(study: str) -> str:
     """Return bsuite's score of each algorithm, or its bounds."""
-    table = deep_sea.bsuite_table(studies.deep_sea_runs(study), "score")
+    table = bsuite.deep_sea_table(studies.deep_sea_runs(study), "score")
     return "Too few of bsuite's sizes were run for its score." if table is None else table.to_markdown()
 
 

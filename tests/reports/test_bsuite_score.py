@@ -3,9 +3,10 @@
 import pytest
 
 from bootdqn.config.variants import Variant
+from bootdqn.reports import bsuite
 from bootdqn.reports.bsuite import DEEP_SEA_SIZES as BSUITE_SIZES
 from bootdqn.reports.bsuite import beats_random_play
-from bootdqn.reports.deep_sea import bsuite_scores, bsuite_table, cells, largest_solved
+from bootdqn.reports.deep_sea import cells, largest_solved
 from reference.tables import DeepSeaRun, deep_sea_table
 
 GAIN = Variant("gain")
@@ -17,7 +18,7 @@ def result(size, solved, seed=0, variant=GAIN, cap=10_000, strict=...):
 
 
 def score_table(runs):
-    return bsuite_table(deep_sea_table(runs), "bsuite-score")
+    return bsuite.deep_sea_table(deep_sea_table(runs), "bsuite-score")
 
 
 def row_of(runs):
@@ -61,7 +62,7 @@ def test_the_score_of_all_sizes_is_the_fraction_solved_averaged_over_seeds():
         for size in BSUITE_SIZES
     ]
     by_hand = (11 / 21 + 6 / 21 + 21 / 21) / 3
-    assert bsuite_scores(deep_sea_table(runs)).score.item() == pytest.approx(by_hand)
+    assert bsuite.deep_sea_scores(deep_sea_table(runs)).score.item() == pytest.approx(by_hand)
     row = row_of(runs)
     assert (row["score"], row["sizes"], row["seeds"]) == (f"{by_hand:.3f}", "21 of 21", "3")
     assert row["score on a part"] == row["so the score is within"] == ""

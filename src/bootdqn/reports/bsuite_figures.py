@@ -10,7 +10,7 @@ from matplotlib.projections.polar import PolarAxes
 
 from bootdqn.config.bsuite import EXPERIMENTS
 from bootdqn.config.variants import Variant
-from bootdqn.reports.bsuite import DEEP_SEA_EPISODES, FORGIVENESS, GOOD_RETURN, TITLES, tag_scores
+from bootdqn.reports.bsuite import DEEP_SEA_EPISODES, GOOD_RETURN, RANDOM_PLAY_MARGIN, TITLES, tag_scores
 from bootdqn.reports.style import RC_PARAMS, VariantStyle, legend_below, variant_styles
 
 RADAR_CAPTION = (
@@ -108,7 +108,9 @@ def _plot_solved(axes: Axes, runs: pd.DataFrame, style: VariantStyle, shift: flo
 
 def _format_solved(axes: Axes) -> None:
     sizes = np.linspace(8, 52, 200)
-    axes.plot(sizes, np.minimum(2.0**sizes + FORGIVENESS, 3 * DEEP_SEA_EPISODES), "--", color="#888888", linewidth=1)
+    axes.plot(
+        sizes, np.minimum(2.0**sizes + RANDOM_PLAY_MARGIN, 3 * DEEP_SEA_EPISODES), "--", color="#888888", linewidth=1
+    )
     axes.set_yscale("log")
     axes.set_ylim(0.8, 1.8 * DEEP_SEA_EPISODES)
     axes.set_xlim(8, 52)

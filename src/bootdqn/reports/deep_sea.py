@@ -1,4 +1,4 @@
-"""Episodes to solve DeepSea, aggregated without losing the runs that did not solve it, and bsuite's score."""
+"""Episodes to solve DeepSea, aggregated without losing the runs that did not solve it."""
 
 from typing import Any
 
@@ -8,14 +8,11 @@ import rich.table
 
 from bootdqn.common.text import format_number
 from bootdqn.config.variants import label, variant_order
-from bootdqn.reports.bsuite import DEEP_SEA_EPISODES, DEEP_SEA_SIZES, FORGIVENESS, beats_random_play
 from bootdqn.reports.statistics import interval_of_mean
 from bootdqn.reports.tables import Table
 
 BSUITES_RULE, THIN = "solved, bsuite's rule", "solved with < 10 good"
 COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", BSUITES_RULE, THIN, "each seed")
-MIN_BSUITE_SIZES = 5
-"""On fewer of the sizes a score says nothing."""
 
 
 def episodes_to_solve(runs: pd.DataFrame) -> pd.Series:
@@ -147,66 +144,3 @@ def largest_solved(cells: pd.DataFrame) -> int | None:
     """Return the largest N that at least half of the seeds solved, by the strict rule; None where none."""
     solved = cells[cells.fraction >= 0.5]["size"]
     return None if solved.empty else int(solved.max())
-
-
-def bsuite_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the score that bsuite gives an agent on DeepSea, by its own reading of "solved".
-
-    bsuite plays 21 sizes, one run each and 10,000 episodes long, and scores the fraction of them that the agent solved
-    sooner than random play would have: before episode 2^N + 100. With several seeds a size counts with the fraction of
-    its seeds. Two things differ: bsuite's runs all have one action map (seed 42), and it looks for the first solved
-    episode among the ones that it logs, which become rarer, where these runs look at every one.
-
-    Returns:
-        A row for each variant that has enough of bsuite's sizes: `variant`, `score` (the mean over sizes of the
-        fraction of seeds that beat random play), `sizes` (how many), `fewest_seeds`, `most_seeds` and `largest` (the
-        largest N that half of the seeds solved, or None).
-    """
-    runs = runs[runs["size"].isin(DEEP_SEA_SIZES) & (runs.budget >= DEEP_SEA_EPISODES)]
-    rows = []
-    for variant in sorted(set(runs.variant), key=variant_order):
-        mine = runs[runs.variant == variant]
-        by_size = beats_random_play(mine["size"].astype(float), mine.solved_at.astype(float)).groupby(mine["size"])
-        if len(by_size) >= MIN_BSUITE_SIZES:
-            seeds = by_size.count()
-            largest = largest_solved(cells(mine))
-            rows.append((variant, by_size.mean().mean(), len(seeds), seeds.min(), seeds.max(), largest))
-    columns = ["variant", "score", "sizes", "fewest_seeds", "most_seeds", "largest"]
-    return pd.DataFrame(rows, columns=columns).astype({"largest": object})
-
-
-def bsuite_table(runs: pd.DataFrame, name: str) -> Table | None:
-    """Return the table of bsuite's scores; None where no variant has enough of the sizes."""
-    rows = []
-    for found in bsuite_scores(runs).itertuples():
-        missing = len(DEEP_SEA_SIZES) - found.sizes
-        low = found.score * found.sizes / len(DEEP_SEA_SIZES)
-        rows.append(
-            (
-                label(found.variant),
-                f"{found.score:.3f}" if not missing else "",
-                f"{found.score:.3f} on {found.sizes} sizes" if missing else "",
-                f"{low:.3f} to {low + missing / len(DEEP_SEA_SIZES):.3f}" if missing else "",
-                f"{found.sizes} of {len(DEEP_SEA_SIZES)}",
-                " to ".join(dict.fromkeys(map(str, (found.fewest_seeds, found.most_seeds)))),
-                "none" if pd.isna(found.largest) else str(found.largest),
-            )
-        )
-    if not rows:
-        return None
-    columns = (
-        "algorithm", "score", "score on a part", "so the score is within", "sizes", "seeds", "largest N solved by half",
-    )  # fmt: skip
-    return Table(
-        name,
-        "bsuite's score",
-        columns,
-        rows,
-        f"The fraction of N = {DEEP_SEA_SIZES[0]}, {DEEP_SEA_SIZES[1]}, ..., {DEEP_SEA_SIZES[-1]} solved within "
-        f"{DEEP_SEA_EPISODES:,} episodes and before episode 2^N + {FORGIVENESS}, by bsuite's rule, averaged over "
-        "seeds. There is no score where sizes are missing: beside what the others give stand the least and the most "
-        "that all of them can. Here each seed has an action map of its own and every episode is looked at; in bsuite "
-        "all runs have one map, and it looks at fewer and fewer episodes. The largest N is by the stricter reading of "
-        "the other tables.",
-        text_columns=("algorithm",),
-    )

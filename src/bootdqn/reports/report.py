@@ -174,7 +174,7 @@ def _add_deep_sea(content: Content, study: Study) -> pd.DataFrame:
         parts += _figures_of_regret(content, group, regret[regret.budget == cap], suffix)
         if len(group):
             parts.append(content.table(scaling.scaling_table(group, f"scaling{suffix}")))
-            parts.append(content.table(deep_sea.bsuite_table(group, f"bsuite-score{suffix}")))
+            parts.append(content.table(bsuite.deep_sea_table(group, f"bsuite-score{suffix}")))
             parts.append(content.table(deep_sea.solve_table(group, f"deep-sea{suffix}")))
         content.sections.append((f"DeepSea, at most {cap:,} episodes", "".join(parts)))
     return runs[runs.counted]
@@ -207,7 +207,7 @@ def _figures_by_size(content: Content, runs: pd.DataFrame, suffix: str) -> Itera
 def _figures_of_variants(content: Content, runs: pd.DataFrame, suffix: str) -> Iterator[str]:
     """Plot how far each of many algorithms gets, and what each change of settings is worth."""
     many = runs.variant.nunique() > MAX_CURVES and runs["size"].nunique() > ablation_figures.MAX_SIZES
-    if many or len(deep_sea.bsuite_scores(runs)):
+    if many or len(bsuite.deep_sea_scores(runs)):
         figure = ablation_figures.frontiers(runs)
         yield content.figure(f"deep-sea-frontier{suffix}", figure, ablation_figures.FRONTIERS_CAPTION)
     if ablation_figures.ablation_sizes(runs):
