@@ -68,28 +68,10 @@ _SETTINGS = _setting_columns()
 
 
 def load_results(path: Paths) -> pd.DataFrame:
-    """Return a table with a row for each run at or below a directory, finished or not.
-
-    Numbers are numbers: whole ones are nullable integers (`Int64`), switches nullable booleans, texts strings.
-
-    Args:
-        path: A directory, or several.
-
-    Returns:
-        The columns describe the run: `run` (its name: the path below the directory), `path`, `environment`, `task` (the
-        size of DeepSea, the game, or the environment's id with its options), `strategy`, `algorithm` (the name of the
-        strategy with the settings that differ from the defaults), `seed`, `budget` (episodes, frames or steps),
-        `status` (`finished`, `interrupted`, `failed`; `under way` or `stopped` where there is no summary; `unreadable`)
-        and `problem` (why it is unreadable, else empty). All settings follow by the names of their flags, then the
-        values of the summary, and `solved` (by the strict rule of DeepSea). Values are missing where the environment
-        has no such setting, or the run is unreadable; a setting of several values is a text, as on the command line.
+    """Return a table with a row for each run at or below a directory; `bootdqn.load_results` describes its columns.
 
     Raises:
         UsageError: There is no such directory.
-
-    Example:
-        >>> runs = load_results("runs/deepsea")  # doctest: +SKIP
-        >>> runs[runs.status == "finished"].groupby(["size", "algorithm"]).solved_at.median()  # doctest: +SKIP
     """
     return load_runs(path).drop(columns="variant")
 
@@ -111,22 +93,11 @@ def load_runs(path: Paths) -> pd.DataFrame:
 
 
 def load_metrics(runs: Paths | pd.DataFrame, kind: str | None = None) -> pd.DataFrame:
-    """Return the metrics of runs as a long table: a row for each line of `metrics.jsonl`, with what identifies the run.
-
-    Args:
-        runs: A directory, or several, or rows of `load_results`.
-        kind: `episode`, `update` or `evaluation` (None: all; their keys differ, and are missing in the others).
-
-    Returns:
-        The columns are `run`, `environment`, `task`, `strategy`, `algorithm` and `seed`, then the keys of the metrics.
+    """Return the metrics of runs as a long table; `bootdqn.load_metrics` describes its columns.
 
     Raises:
         UsageError: There is no such directory, or no such kind.
         DamagedFileError: A line is not a JSON object.
-
-    Example:
-        >>> episodes = load_metrics("runs/deepsea", kind="episode")  # doctest: +SKIP
-        >>> episodes.groupby("run")["return"].max()  # doctest: +SKIP
     """
     if kind not in (None, *KINDS):
         hint = did_you_mean(str(kind), KINDS, f"choose from {', '.join(KINDS)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN_RUNS = 20
+MAX_TABLE_ROWS = 20
 """Rows of a table of runs in a notebook."""
 _FRAME = "width: 100%; height: 40rem; border: 1px solid #8884"
 _IMAGES = {".png": "image/png", ".svg": "image/svg+xml"}
@@ -56,7 +56,7 @@ class SweepResult:
         finished = f"{(self.runs.status == 'finished').sum()} of {len(self.runs)} runs finished"
         failed = "".join(f"<li>{escape(name)}: {escape(why)}</li>" for name, why in self.failed.items())
         listed = f"<p>{len(self.failed)} failed:</p><ul>{failed}</ul>" if failed else ""
-        table = shown.to_html(index=False, max_rows=SHOWN_RUNS, na_rep="", border=0)
+        table = shown.to_html(index=False, max_rows=MAX_TABLE_ROWS, na_rep="", border=0)
         return f"<p>{finished} in <code>{escape(str(self.out))}</code></p>{listed}{table}"
 
 
