@@ -1,6 +1,6 @@
 """The paper's Atari study on the clusters in `examples/cluster`, by simulation."""
 
-from bootdqn.common.text import format_bytes
+from bootdqn.common.text import format_bytes, format_duration
 from bootdqn.config.train import SavingConfig
 from bootdqn.reports.tables import Table
 from bootdqn.sweeps.cluster_cost import jobs_of, simulate_failures, spread
@@ -8,7 +8,6 @@ from bootdqn.sweeps.cluster_file import load_cluster
 from bootdqn.sweeps.cost import in_scheduling_order
 from bootdqn.sweeps.simulate import simulate
 from bootdqn.sweeps.sweep_file import load_sweep
-from bootdqn.training.display import duration
 from reproduction.studies import ROOT
 
 CLUSTERS = {
@@ -34,8 +33,8 @@ def clusters_table(study: str) -> str:
         rows.append((
             f"[{name}](../examples/cluster/{stem}.toml)",
             str(calm.most_at_a_time),
-            duration(calm.seconds),
-            spread([one.seconds for one in failing], duration),
+            format_duration(calm.seconds),
+            spread([one.seconds for one in failing], format_duration),
             f"{hours:,.0f}",
             format_bytes(calm.most_disk),
             format_bytes(calm.written),

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.results import Row
-from bootdqn.common.text import format_count
+from bootdqn.common.text import format_count, format_duration
 from bootdqn.config.variants import Variant, atari_algorithm, label
 from bootdqn.reports import atari, bsuite, deep_sea, scaling, suites
 from bootdqn.reports.answers import deep_sea_answer
@@ -15,7 +15,6 @@ from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.reports.statistics import LEVEL, format_p_value
 from bootdqn.reports.suites import Suite
 from bootdqn.reports.tables import Table
-from bootdqn.training.display import duration
 from reproduction import plans, studies
 from reproduction.claims import analogues_table, claims_table
 from reproduction.deep_sea_claims import compared
@@ -159,7 +158,11 @@ def durations(study: str) -> str:
         solved = runs.solved_at_strict.notna()
         fastest = solved & runs.strategy.isin(FASTEST_STRATEGIES)
         speeds = _spread(runs.steps / runs.seconds, "{:,.0f}".format)
-        cells = (speeds, _spread(runs.seconds[fastest], duration), _spread(runs.seconds[~solved], duration))
+        cells = (
+            speeds,
+            _spread(runs.seconds[fastest], format_duration),
+            _spread(runs.seconds[~solved], format_duration),
+        )
         for row, cell in zip(rows, cells, strict=True):
             row.append(cell)
     columns = ("", *(f"N = {size}" for size in DURATION_SIZES))

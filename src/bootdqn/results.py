@@ -34,7 +34,7 @@ class RunResult(Mapping[str, Any]):
         return len(self.summary)
 
     def _repr_html_(self) -> str:
-        from bootdqn.training.display import summary_line
+        from bootdqn.runs.summary import summary_line
 
         return f"<p><code>{escape(str(self.run_dir))}</code>: {escape(summary_line(self.summary))}</p>"
 

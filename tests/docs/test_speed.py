@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from bootdqn.training.display import duration
+from bootdqn.common.text import format_duration
 from reference.documents import ROOT
 from reproduction.archive import read_rows
 
@@ -33,6 +33,6 @@ def test_the_table_is_that_of_the_runs(size):
     speeds = [run["steps"] / run["seconds"] for _, run in found]
     assert TABLE["steps a second"][size] == format_cell(speeds, "{:,.0f}".format)
     solved = [run["seconds"] for name, run in found if name in ("gain", "evoi:reduce=sum") and run["solved_at_strict"]]
-    assert TABLE["until Gain or EVOI (sum) has solved it"][size] == format_cell(solved, duration)
+    assert TABLE["until Gain or EVOI (sum) has solved it"][size] == format_cell(solved, format_duration)
     capped = [run["seconds"] for _, run in found if run["solved_at_strict"] is None]
-    assert TABLE["until it is given up"][size] == format_cell(capped, duration)
+    assert TABLE["until it is given up"][size] == format_cell(capped, format_duration)

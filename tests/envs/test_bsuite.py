@@ -1,6 +1,7 @@
 """The counts that bsuite scores, against bsuite's own logging and analysis where it is installed, and by hand."""
 
 import importlib.util
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.envs.factory import make_environment
+from bootdqn.runs.summary import describe_bsuite_counts
 from bootdqn.training.stopping import BsuiteCounts, is_logged
 
 needs_bsuite = pytest.mark.skipif(not importlib.util.find_spec("bsuite"), reason="bsuite is not installed")
@@ -76,7 +78,7 @@ def test_swing_up_counts_the_returns_and_the_best_of_them():
     for value in (-3.0, 120.5, 7.0):
         counts.add_episode(value, bad=False)
     assert (counts.episodes, counts.total_return, counts.best_episode, counts.solved_at) == (3, 124.5, 120.5, None)
-    assert counts.describe() == "mean return 41.5 of 3 episodes, best 120.5"
+    assert describe_bsuite_counts(asdict(counts)) == "mean return 41.5 of 3 episodes, best 120.5"
 
 
 @needs_bsuite

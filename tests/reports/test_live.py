@@ -8,6 +8,7 @@ import pytest
 from bootdqn.reports import live
 from bootdqn.reports.live import Curve, LiveRuns, Tail
 from bootdqn.runs.lock import locked
+from bootdqn.runs.summary import describe_result
 from reference.run_directories import write_atari, write_deep_sea, write_gym, write_run_dir
 
 UNDER_WAY = {"environment": "deep-sea", "strategy": "gain", "size": 5, "seed": 2, "max_episodes": 100}
@@ -98,7 +99,7 @@ def test_a_run_shows_its_progress_speed_and_time_left(tmp_path):
         state = states(runs)["a"]
         assert (state["status"], state["completed"], state["speed"]) == ("under way", 0.02, 2.5)
         assert state["left"] == 196  # 98 of 100 episodes at 2 s each
-        assert state["position"] == "2 of 100 episodes"
+        assert state["position"] == "2 episodes of at most 100"
         append(tmp_path / "a/metrics.jsonl", *map(episode, range(3, 51)))
         assert states(runs)["a"]["completed"] == 0.5
     assert states(runs)["a"]["status"] == "stopped"
@@ -143,9 +144,21 @@ def test_finished_runs_are_read_once(tmp_path, monkeypatch):
     runs.update()
     assert loaded == ["0", "1", "2"]
     summary = tmp_path / "1/summary.json"
-    summary.write_text(summary.read_text().replace("9", "11"))
-    assert states(runs)["1"]["result"] == "solved in episode 11"
+    changed = json.loads(summary.read_text()) | {"episodes": 11, "solved_at": 11, "solved_at_strict": 11}
+    summary.write_text(json.dumps(changed))
+    assert states(runs)["1"]["result"] == "solved at episode 11"
     assert loaded == ["0", "1", "2", "1"]
+
+
+def test_the_result_of_a_run_is_described_as_at_its_end(tmp_path):
+    counts = {"episodes": 120, "solved_at": None, "bad_episodes": 90, "total_return": 0.0, "best_episode": 0.0}
+    config = {"environment": "bsuite", "bsuite_id": "deep_sea/0", "strategy": "gain", "seed": 0, "max_episodes": 120}
+    summary = {"status": "finished", "experiment": "deep_sea"} | counts
+    write_run_dir(tmp_path / "bsuite", config, summary)
+    write_run_dir(tmp_path / "damaged", config, {"status": "finished", "experiment": "deep_sea"})
+    found = states(LiveRuns([tmp_path]))
+    assert found["bsuite"]["result"] == describe_result(summary) == "0.750 of 120 episodes bad"
+    assert found["damaged"]["result"] == ""
 
 
 def test_failures_and_warnings_are_shown_with_their_run(tmp_path, monkeypatch):

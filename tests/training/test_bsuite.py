@@ -8,7 +8,7 @@ from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import DeepSeaConfig
 from bootdqn.config.settings import from_flat
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.training.display import result_of_summary
+from bootdqn.runs.summary import describe_result
 from bootdqn.training.loop import EpisodeResult, StepResult
 from bootdqn.training.run import train_run
 from bootdqn.training.stopping import BsuiteCounts, make_stopping_rule
@@ -44,7 +44,7 @@ def test_the_summary_counts_the_episodes_of_the_metrics(tmp_path):
     for record in RunDirectory(tmp_path / "run").read_metrics("episode"):
         counts.add_episode(record["return"], bad=record["bad"])
     assert summary == summary | asdict(counts)
-    assert "of 120 episodes bad" in result_of_summary(summary)
+    assert "of 120 episodes bad" in describe_result(summary)
 
 
 def test_deep_sea_stops_once_its_score_is_known_and_swing_up_does_not():

@@ -29,9 +29,9 @@ from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import locked
 from bootdqn.runs.provenance import provenance, source_of
 from bootdqn.runs.signals import STOP_SIGNALS
+from bootdqn.runs.summary import describe_result, summary_line
 from bootdqn.training import run as run_module
 from bootdqn.training.callbacks import RunCallbacks
-from bootdqn.training.display import result_of_summary, summary_line
 from bootdqn.training.loop import EpisodeResult, StepActions, StepResult
 from bootdqn.training.run import default_run_dir, train_run
 from bootdqn.training.stopping import make_stopping_rule
@@ -218,7 +218,7 @@ def test_the_recent_return_of_a_run_is_that_of_its_records(tmp_path):
     ],
 )
 def test_the_result_of_a_run_is_described_from_its_summary(found, description):
-    assert result_of_summary(found) == description
+    assert describe_result(found) == description
 
 
 def test_the_directory_of_a_finished_run_is_unchanged(tmp_path):

@@ -26,7 +26,8 @@ class TrainingOptions:
 
     def train(self, config: TrainConfig[Any], path: Path) -> int:
         """Train in the run directory `path`, print where the results are, and return the exit code."""
-        from bootdqn.training.display import progress_line, summary_line
+        from bootdqn.runs.summary import summary_line
+        from bootdqn.training.display import progress_line
         from bootdqn.training.run import train_run
 
         with progress_line(str(path), quiet=self.quiet) as callbacks:

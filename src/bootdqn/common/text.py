@@ -71,6 +71,23 @@ def format_bytes(size: float) -> str:
     return f"{size / 2**20:.0f} MiB" if size >= 2**20 or not size else f"{size / 2**10:.0f} KiB"
 
 
+def format_duration(seconds: float) -> str:
+    """Return a time span in its two largest units.
+
+    Example:
+        >>> [format_duration(seconds) for seconds in (45, 725, 12_000, 187_200)]
+        ['45s', '12m 05s', '3h 20m', '2d 4h']
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d {whole % 86400 // 3600}h"
+
+
 def format_number(value: float) -> str:
     """Return a number to four significant digits, but never fewer than all before the decimal point.
 

@@ -25,6 +25,7 @@ from bootdqn.reports.style import (
     variant_styles,
 )
 from bootdqn.reports.tables import Table
+from bootdqn.runs.summary import RECENT_EPISODES
 
 RETURNS = {"last_evaluation": "last evaluation", "max_evaluation": "best evaluation", "recent_return": "training"}
 """Values of a run's summary, and their columns in the table."""
@@ -34,8 +35,6 @@ MIN_EVALUATIONS = 2
 """Of every run, for a curve of evaluations."""
 POINTS = 200
 """Points of a curve of training: the episodes of two runs end at different steps."""
-RECENT_EPISODES = 100
-"""Over how many episodes of training, at most, a curve is averaged."""
 
 
 def gym_runs(study: Study) -> pd.DataFrame:

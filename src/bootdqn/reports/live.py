@@ -13,6 +13,7 @@ from bootdqn.config.variants import Variant, algorithms_of
 from bootdqn.reports.results import BUDGETS, UNREADABLE, Record, load_run, named_runs, reason_unreadable
 from bootdqn.reports.style import variant_styles
 from bootdqn.runs.directory import RunDirectory
+from bootdqn.runs.summary import BUDGET_UNITS, RECENT_EPISODES, BudgetUse, describe_result, seconds_left
 
 MAX_POINTS = 150
 """Of a curve; where there are more, every second is dropped."""
@@ -22,9 +23,6 @@ MAX_CURVES = 8
 """Algorithms that are plotted on one task."""
 SILENT_AFTER_SECONDS = 300.0
 """A run that is under way and has written nothing for so long has a warning; it writes every ten seconds."""
-RECENT_EPISODES = 100
-"""Episodes that a curve of training is averaged over."""
-_UNITS = {"max_episodes": "episodes", "total_frames": "frames", "total_steps": "steps"}
 _Signature = tuple[int, int, int]
 
 
@@ -101,6 +99,7 @@ class FollowedRun:
         self._signatures: list[_Signature | None] = []
         self.row: dict[str, Any] = {}
         self._warnings: list[str] = []
+        self._result = ""
         self._speed = self._seconds = 0.0
         self._timed_step = 0
         self._read_error = ""
@@ -122,6 +121,7 @@ class FollowedRun:
             self.row = load_run(self.name, self._directory)  # the status of the others depends on the lock
         if signatures != self._signatures:
             self._warnings = list(_resumption_warnings(self._directory))
+            self._result = _result(self._directory)
         self._signatures, self._read_error = signatures, ""
         try:
             records = self._metrics.read()
@@ -156,31 +156,31 @@ class FollowedRun:
         return int(self.row["frame_skip"]) if self.row.get("environment") == "atari" else 1
 
     @property
-    def _budget(self) -> str:
-        return str(BUDGETS.get(self.row.get("environment", ""), ""))
+    def _unit(self) -> str:
+        return BUDGET_UNITS.get(BUDGETS.get(self.row.get("environment", ""), ""), "step")
 
     def curve(self) -> tuple[str, list[tuple[float, float]]]:
         """Return the meaning of the curve, and its points."""
         evaluated = self._evaluations.points()
         if evaluated and not self._with_regret:
-            return f"evaluation return by {_UNITS.get(self._budget, 'steps')}", evaluated
+            return f"evaluation return by {self._unit}s", evaluated
         what = (
             "fraction of bad episodes, solved below 0.9"
             if self._with_regret
             else f"return of the last {RECENT_EPISODES} episodes"
         )
-        by = "episodes" if self._with_regret else _UNITS.get(self._budget, "steps")
+        by = "episodes" if self._with_regret else f"{self._unit}s"
         return f"{what} by {by}", self._training.points()
 
     def state(self) -> dict[str, Any]:
         """Return what the page shows of the run, ready for JSON."""
         row, status = self.row, self.row.get("status")
         step = max(self._step, self._timed_step)
-        used = self._episodes if self._budget == "max_episodes" else step * self._frames_a_step
-        budget = row.get("budget") or 0
-        completed = 1.0 if status == "finished" else min(1.0, used / budget) if budget else 0.0
+        used = self._episodes if self._unit == "episode" else step * self._frames_a_step
+        use = BudgetUse(used, row["budget"], self._unit) if row.get("budget") else None
+        completed = 1.0 if status == "finished" else use.completed if use else 0.0
         active = status == "under way"
-        left = self._seconds * (1 - completed) / completed if active and completed and self._seconds else None
+        left = seconds_left(self._seconds, completed) if active and self._seconds else None
         return {
             "run": self.name,
             "task": row.get("task") or "",
@@ -188,10 +188,10 @@ class FollowedRun:
             "seed": row.get("seed"),
             "status": status,
             "completed": round(completed, 4),
-            "position": f"{used:,} of {budget:,} {_UNITS.get(self._budget, '')}" if budget else "",
+            "position": str(use or ""),
             "speed": self._speed if active and self._seconds else None,
             "left": None if left is None else round(left),
-            "result": _result(row),
+            "result": self._result,
             "problem": row.get("error") or row.get("problem") or self._damage or self._read_error,
             "warnings": [*self._warnings, *self._silence()],
         }
@@ -214,13 +214,13 @@ def _resumption_warnings(directory: RunDirectory) -> Iterator[str]:
         return
 
 
-def _result(row: Record) -> str:
-    if row.get("solved"):
-        return f"solved in episode {row['solved_at_strict']:,}"
-    if row.get("solved") is False and row.get("status") == "finished":
-        return "not solved"
-    best = row.get("max_evaluation")
-    return "" if best is None else f"best evaluation {best:,.4g}"
+def _result(directory: RunDirectory) -> str:
+    """Return the result in the summary of a run; nothing where there is none, or it cannot be read."""
+    try:
+        summary = directory.read_summary()
+        return describe_result(summary) if summary else ""
+    except (OSError, *UNREADABLE):
+        return ""
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

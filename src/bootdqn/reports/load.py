@@ -21,7 +21,8 @@ from bootdqn.reports.results import (
     whole_number,
 )
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.status import budget_use, run_status
+from bootdqn.runs.status import run_status
+from bootdqn.runs.summary import budget_use
 
 DIVERSITY = ("vote_count_variance", "vote_entropy", "distinct_actions", "action_index_variance")
 """The measures of vote diversity in the metrics of an evaluation."""

@@ -1,22 +1,18 @@
 """The status of a run directory: one function decides whether a run can be started, resumed, or is finished."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bootdqn.common.errors import DamagedFileError, UsageError
 from bootdqn.common.files import is_present
-from bootdqn.common.text import format_count
-from bootdqn.config.defaults import DEFAULTS
 from bootdqn.config.settings import budget_change, differences, to_flat
 from bootdqn.config.train import TrainConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import is_held
+from bootdqn.runs.summary import budget_use
 
-_UNITS = {"max_episodes": "episode", "total_frames": "frame", "total_steps": "step"}
-"""The units of the settings that are the budget of a run."""
 _RESTART = "--restart starts the run again"
 _CHOOSE_ANOTHER = "choose another run directory"
 _CHOOSE_OR_RESTART = f"{_CHOOSE_ANOTHER}, or start the run again with --restart"
@@ -163,41 +159,3 @@ def _is_free(path: Path) -> bool:
         entry.name == "lock.json" or (entry.name.startswith(".") and entry.suffix == ".part")
         for entry in path.iterdir()
     )
-
-
-class BudgetUse(NamedTuple):
-    """How much of its budget a run has used: episodes on DeepSea, frames on Atari, steps elsewhere."""
-
-    used: int
-    budget: int
-    unit: str
-
-    def __str__(self) -> str:
-        return f"{format_count(self.used, self.unit)} of at most {self.budget:,}"
-
-
-def budget_use(
-    directory: RunDirectory, config: Mapping[str, Any], summary: Mapping[str, Any], checkpoint: int = 0
-) -> BudgetUse:
-    """Return how much of its budget a run has used, by its summary, or else by its metrics and last checkpoint.
-
-    Args:
-        directory: The run directory.
-        config: Its configuration, flat.
-        summary: Its summary, empty where it has none.
-        checkpoint: The step of its last checkpoint, where that is known.
-
-    Raises:
-        DamagedFileError: Something is missing in its files, or not a number.
-    """
-    try:
-        setting = DEFAULTS[config["environment"]].env.budget
-        unit = _UNITS[setting]
-        budget, used = int(config[setting]), summary.get("episodes" if unit == "episode" else "frames")
-        if used is None:
-            last = directory.last_metrics("episode" if unit == "episode" else None) or {"episode": 0, "step": 0}
-            frames = int(config["frame_skip"]) if unit == "frame" else 1
-            used = last["episode"] if unit == "episode" else max(int(last["step"]), checkpoint) * frames
-        return BudgetUse(min(int(used), budget), budget, unit)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFileError(f"{directory.path}: {type(error).__name__}: {error}") from error

@@ -8,7 +8,7 @@ from statistics import median, quantiles
 from rich.table import Table
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import format_bytes, format_count, format_number
+from bootdqn.common.text import format_bytes, format_count, format_duration, format_number
 from bootdqn.config.train import SavingConfig
 from bootdqn.replay.buffer import SEGMENT_SLOTS
 from bootdqn.runs.resources import METRICS_BYTES, ResourceEstimate
@@ -17,7 +17,6 @@ from bootdqn.sweeps.cost import Cost, DryRun, costs, in_scheduling_order, max_ev
 from bootdqn.sweeps.executor import describe_failures, split_done
 from bootdqn.sweeps.simulate import Job, Simulation, node_failures, simulate
 from bootdqn.sweeps.sweep_file import PlannedRun
-from bootdqn.training.display import duration
 
 NUM_SIMULATIONS = 100
 """With random failures of nodes."""
@@ -145,7 +144,7 @@ def _quantities(cluster: ClusterConfig) -> list[tuple[str, Callable[[Simulation]
     unit = "GPU hours" if cluster.gpus else "core hours"
     rows: list[tuple[str, Callable[[Simulation], float], Callable[[float], str]]] = [
         ("runs at a time, at most", lambda one: one.most_at_a_time, "{:,.0f}".format),
-        ("wall time", lambda one: one.seconds, duration),
+        ("wall time", lambda one: one.seconds, format_duration),
         (f"{unit}, all nodes until the end", lambda one: one.seconds * hours, format_number),
         ("GPU hours with a run", lambda one: one.gpu_seconds_in_use / 3600, format_number),
         ("storage, at most", lambda one: one.most_disk, format_bytes),
@@ -153,7 +152,7 @@ def _quantities(cluster: ClusterConfig) -> list[tuple[str, Callable[[Simulation]
         ("checkpoints written a second", lambda one: one.written / one.seconds, format_bytes),
         ("checkpoints read to resume", lambda one: one.read, format_bytes),
         ("failures of nodes", lambda one: one.failures, "{:,.0f}".format),
-        ("training repeated, all runs", lambda one: one.lost_seconds, duration),
+        ("training repeated, all runs", lambda one: one.lost_seconds, format_duration),
     ]
     without = {"GPU hours with a run"} if not cluster.gpus else set()
     if not cluster.node_failures_per_hour:

@@ -14,7 +14,7 @@ import numpy as np
 from rich.table import Table
 
 from bootdqn.common.errors import UsageError
-from bootdqn.common.text import format_bytes, format_count
+from bootdqn.common.text import format_bytes, format_count, format_duration
 from bootdqn.config.envs import EnvConfig
 from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import episode_limit, evaluation_config, new_environment
@@ -22,7 +22,6 @@ from bootdqn.runs.resources import ResourceEstimate, available_cores, available_
 from bootdqn.runs.threads import pinned_threads
 from bootdqn.sweeps.executor import describe_failures, split_done
 from bootdqn.sweeps.sweep_file import PlannedRun
-from bootdqn.training.display import duration
 from bootdqn.training.evaluation import evaluate
 from bootdqn.training.loop import Components, make_components, train
 
@@ -282,7 +281,7 @@ def _table(runs: list[PlannedRun], measured: dict[PurePosixPath, Cost], done: se
         run, cost = max(found, key=lambda one: one[1].seconds)
         length = cost.steps * (run.config.env.frames_per_step if in_frames else 1)
         memory, disk = format_bytes(cost.needed.memory), format_bytes(cost.needed.disk)
-        table.add_row(settings, seeds, f"{length:,}", duration(cost.seconds), memory, disk)
+        table.add_row(settings, seeds, f"{length:,}", format_duration(cost.seconds), memory, disk)
     return table
 
 
@@ -300,7 +299,7 @@ def _total(
     peak_memory = sum(heapq.nlargest(at_a_time, memory))
     disk = sum(heapq.nlargest(len(found) if keeps_checkpoints else at_a_time, (cost.needed.disk for cost in found)))
     lines.append(
-        f"at most {duration(seconds)} with {at_a_time} at a time, {format_bytes(peak_memory)} of memory and "
+        f"at most {format_duration(seconds)} with {at_a_time} at a time, {format_bytes(peak_memory)} of memory and "
         f"{format_bytes(disk)} of disk for "
         f"{'all runs, which keep their checkpoints' if keeps_checkpoints else 'the runs in progress'}"
     )

@@ -10,9 +10,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bootdqn.common.text import format_count
+from bootdqn.common.text import format_count, format_duration
 from bootdqn.config.settings import default_settings, to_flat
 from bootdqn.config.variants import algorithms_of, is_dqn, label, unnamed_settings, variant_of
+from bootdqn.runs.summary import describe_length, describe_result
 from bootdqn.sweeps.executor import Ended, Event, Message, Started
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress
@@ -20,10 +21,7 @@ from bootdqn.training.display import (
     NOTEBOOK_UPDATE_EVERY_SECONDS,
     can_redraw,
     describe,
-    duration,
-    length_of_summary,
     notebook_area,
-    result_of_summary,
 )
 
 PLAIN_LINE_SECONDS = 60.0
@@ -113,7 +111,7 @@ class SweepDisplay:
         ]
         parts += [f"{self._failed} failed"] if self._failed else []
         left = self._seconds_left()
-        return ", ".join(parts) + ("" if left is None else f", at most {duration(left)} left")
+        return ", ".join(parts) + ("" if left is None else f", at most {format_duration(left)} left")
 
     def _seconds_left(self) -> float | None:
         done = {name: self._done_now.get(name, 0.0) if name in self._left else 1.0 for name in self._todo}
@@ -139,5 +137,5 @@ def describe_end(end: Ended) -> str:
     if end.summary is None:
         return f"failed{', will be retried' if end.retrying else ''}: {end.error}"
     if not end.finished:
-        return f"stopped after {length_of_summary(end.summary)}; the same command resumes it"
-    return result_of_summary(end.summary)
+        return f"stopped after {describe_length(end.summary)}; the same command resumes it"
+    return describe_result(end.summary)

@@ -20,6 +20,7 @@ from bootdqn.common.errors import DamagedFileError, UsageError, install_command
 from bootdqn.common.text import format_bytes, format_count
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.lock import LOST_AFTER_SECONDS, LockHolder, holder_of
+from bootdqn.runs.summary import seconds_left
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, execute
 from bootdqn.sweeps.local import RunSettings, train_planned_run
 from bootdqn.sweeps.processes import ignore_stop_signals, unblock_stop_signals
@@ -329,9 +330,8 @@ def read_progress(directory: RunDirectory, planned: PlannedRun) -> Progress | No
     except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
         return None
     completed = step / planned.config.env.max_training_steps
-    left = seconds * (1 - completed) / completed if completed else None
     speed = f"{step / max(seconds, 1e-9):,.0f} steps/s"
-    return Progress(completed, f"{step:,} steps", speed, left, "on the cluster")
+    return Progress(completed, f"{step:,} steps", speed, seconds_left(seconds, completed), "on the cluster")
 
 
 def _connect(address: str) -> Any:

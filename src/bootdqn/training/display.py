@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -12,10 +11,8 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Column
 from rich.text import Text
 
-from bootdqn.common.text import format_count, format_number
-from bootdqn.envs.deep_sea import describe_solved
+from bootdqn.common.text import format_duration
 from bootdqn.training.callbacks import Progress, RunCallbacks
-from bootdqn.training.stopping import RECENT_EPISODES, BsuiteCounts
 
 PLAIN_LINE_EVERY_SECONDS = 30.0
 NOTEBOOK_UPDATE_EVERY_SECONDS = 0.5
@@ -24,48 +21,8 @@ T = TypeVar("T")
 
 def describe(progress: Progress) -> str:
     """Return the progress of a run in a few words, the most important first: a narrow terminal cuts the rest."""
-    left = [] if progress.seconds_left is None else [f"at most {duration(progress.seconds_left)} left"]
+    left = [] if progress.seconds_left is None else [f"at most {format_duration(progress.seconds_left)} left"]
     return " | ".join([progress.position, *left, progress.speed, progress.note])
-
-
-def result_of_summary(summary: dict[str, Any]) -> str:
-    """Return the results of a run in a few words."""
-    if "experiment" in summary:
-        counted = (field.name for field in fields(BsuiteCounts))
-        return BsuiteCounts(**{name: summary[name] for name in counted}).describe()
-    if "solved_at_strict" in summary:
-        otherwise = f"not solved in {format_count(summary['episodes'], 'episode')}"
-        return describe_solved(summary["solved_at"], summary["solved_at_strict"], otherwise)
-    recent, best = summary.get("recent_return"), summary.get("max_evaluation")
-    evaluated = "not evaluated" if best is None else f"best evaluation {format_number(best)}"
-    if recent is None:
-        return evaluated
-    episodes = format_count(min(summary["episodes"], RECENT_EPISODES), "episode")
-    return f"mean return {format_number(recent)} of the last {episodes}, {evaluated}"
-
-
-def summary_line(summary: dict[str, Any]) -> str:
-    """Return the status, results, length and time of a run in a line."""
-    result = result_of_summary(summary)
-    return f"{summary['status']}, {result} ({length_of_summary(summary)}, {duration(summary['seconds'])})"
-
-
-def length_of_summary(summary: dict[str, Any]) -> str:
-    """Return the length of a run: in frames where a step is several of them, as in the flags, else in steps."""
-    steps, frames = summary["steps"], summary.get("frames")
-    return format_count(steps, "step") if frames in (None, steps) else format_count(frames, "frame")
-
-
-def duration(seconds: float) -> str:
-    """Format a time span: 45s, 12m 05s, 3h 20m, 2d 4h."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m {whole % 60:02d}s"
-    if whole < 86400:
-        return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
-    return f"{whole // 86400}d {whole % 86400 // 3600}h"
 
 
 def can_redraw(console: Console) -> bool:

@@ -8,10 +8,9 @@ from bootdqn.common.text import format_count, format_number
 from bootdqn.config.bsuite import BsuiteConfig
 from bootdqn.config.envs import AtariConfig, DeepSeaConfig, EnvConfig, GymConfig, MinAtarConfig
 from bootdqn.envs.deep_sea import SolvedRule, describe_solved
+from bootdqn.runs.summary import RECENT_EPISODES, describe_bsuite_counts
 from bootdqn.training.loop import StepResult
 
-RECENT_EPISODES = 100
-"""Training episodes that the recent return is averaged over."""
 _LOGGED = (10, 12, 14, 17, 20, 25, 30, 40, 50, 60, 70, 80, 90)
 """The episodes that bsuite logs, times 10 and divided by a power of ten."""
 BAD_FRACTIONS = {"deep_sea": 0.9, "deep_sea_stochastic": 0.8}
@@ -190,15 +189,6 @@ class BsuiteCounts:
             if good_enough and self.episodes >= FIRST_SCORED_EPISODES[self.experiment]:
                 self.solved_at = self.episodes
 
-    def describe(self) -> str:
-        """Return the counts that matter, in words."""
-        if self.experiment in BAD_FRACTIONS:
-            bad = f"{self.bad_episodes / max(self.episodes, 1):.3f} of {format_count(self.episodes, 'episode')} bad"
-            return bad if self.solved_at is None else f"solved by bsuite's rule at episode {self.solved_at:,}, {bad}"
-        mean = format_number(self.total_return / max(self.episodes, 1))
-        best = format_number(self.best_episode)
-        return f"mean return {mean} of {format_count(self.episodes, 'episode')}, best {best}"
-
 
 class BsuiteStoppingRule:
     """Stop after a number of episodes, on DeepSea also once bsuite's score of the run is known."""
@@ -241,7 +231,7 @@ class BsuiteStoppingRule:
     @property
     def note(self) -> str:
         """The counts that bsuite scores."""
-        return self._counts.describe()
+        return describe_bsuite_counts(asdict(self._counts))
 
     def summary(self) -> dict[str, Any]:
         """Return the counts that bsuite scores."""
