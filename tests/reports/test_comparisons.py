@@ -212,7 +212,7 @@ def test_environments_are_compared_at_each_budget_from_python_too(tmp_path):
     ]
     assert {(row["rank test"], row["corrected"]) for row in rows} == {("too few seeds", "")}
     assert "no corrected p-value can be below 0.05; with 5 of each" in (tmp_path / "report.html").read_text()
-    with pytest.raises(ValueError, match="baseline go without watch"):
+    with pytest.raises(ValueError, match="`watch` compares nothing"):
         bootdqn.report(tmp_path, baseline="BootDQN-Gain", watch=True)
 
 
