@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bootdqn.common.text import figure_label
-from bootdqn.config.variants import atari_algorithm
 from bootdqn.reports import paper
 from bootdqn.reports.style import RC_PARAMS, variant_styles
 from bootdqn.reports.suites import ATARI
@@ -36,7 +35,7 @@ def training_figure(evaluations: pd.DataFrame, episodes: pd.DataFrame, first_upd
         figure = Figure(figsize=(7.5, 3.8), layout="constrained")
         axes = figure.subplots()
         run = evaluations.iloc[0]
-        colour = variant_styles([run.variant], atari_algorithm)[run.variant].colour
+        colour = variant_styles([run.variant])[run.variant].colour
         axes.scatter(episodes.frames / 1e6, episodes["return"], s=16, color="#888888",
                      label="training episode of one head")  # fmt: skip
         axes.plot(evaluations.frames / 1e6, evaluations.score, color=colour, marker="o", linewidth=1.8,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bootdqn.common.text import format_count
-from bootdqn.config.variants import Variant, atari_algorithm
+from bootdqn.config.variants import Variant, algorithm
 from bootdqn.reports import paper
 from bootdqn.reports.atari import (
     SPEED_DEPENDS_ON,
@@ -85,7 +85,7 @@ def normalised_lead(rival: str, points: float) -> Callable[[Evidence], Verdict]:
         games = _games_with(cells, ("evoi", rival))
         if not games:
             return Verdict(
-                OPEN, f"{_PAPERS_SETTINGS} no game of it was played by both EVOI and {atari_algorithm(rival).label}"
+                OPEN, f"{_PAPERS_SETTINGS} no game of it was played by both EVOI and {algorithm(rival, 'atari').label}"
             )
         strata = normalised_strata(_joined(cells, games))
         ours, theirs = (
@@ -180,7 +180,7 @@ def first_tenth_and_later(runs: pd.DataFrame, measure: str) -> tuple[Values, Val
 def _lacking(cells: _Cells, games: Iterable[str], strategies: Iterable[str]) -> str:
     """Return which strategies a comparison lacks in some of its games."""
     missing = [name for name in strategies if not all((game, name) in cells for game in games)]
-    return f", not all with {' and '.join(atari_algorithm(name).label for name in missing)}" if missing else ""
+    return f", not all with {' and '.join(algorithm(name, 'atari').label for name in missing)}" if missing else ""
 
 
 def above_the_original(evidence: Evidence) -> Verdict:
@@ -242,7 +242,7 @@ def votes_are_diverse(
                 games.append(game)
                 held.append(all(found[one] >= found[other] for one in mine for other in others))
                 if not held[-1]:
-                    listed = ", ".join(f"{atari_algorithm(name).label} {value:.2f}" for name, value in found.items())
+                    listed = ", ".join(f"{algorithm(name, 'atari').label} {value:.2f}" for name, value in found.items())
                     unlike.append(f"{paper.title_of(game)} ({listed})")
         if not held:
             return Verdict(OPEN, f"{_PAPERS_SETTINGS} the algorithms to compare were not run on one game")
@@ -260,7 +260,7 @@ def evoi_is_slower_than(rival: str) -> Callable[[Evidence], Verdict]:
 
     Wall time says something about one machine and one moment: it decides nothing.
     """
-    name = atari_algorithm(rival).label
+    name = algorithm(rival, "atari").label
 
     def judge(evidence: Evidence) -> Verdict:
         cells, none = by_cell(evidence.games), evidence.games[:0]

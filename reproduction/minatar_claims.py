@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from bootdqn.common.text import format_count
-from bootdqn.config.variants import Variant, atari_algorithm
+from bootdqn.config.variants import Variant, algorithm
 from bootdqn.reports.atari import best_scores, by_cell, format_frames, normalised_strata
 from bootdqn.reports.statistics import (
     LEVEL,
@@ -102,7 +102,7 @@ def ahead(
 
 
 def _label(strategy: str) -> str:
-    return atari_algorithm(strategy).label.removeprefix("BootDQN-")
+    return algorithm(strategy, "atari").label.removeprefix("BootDQN-")
 
 
 def _size(evidence: Evidence, games: int) -> str:

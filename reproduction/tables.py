@@ -8,8 +8,8 @@ import pandas as pd
 
 from benchmarks.results import Row
 from bootdqn.common.text import format_count, format_duration
-from bootdqn.config.variants import Variant, atari_algorithm, label
-from bootdqn.reports import atari, bsuite, deep_sea, scaling, suites
+from bootdqn.config.variants import Variant, algorithm, label
+from bootdqn.reports import bsuite, deep_sea, scaling, suites
 from bootdqn.reports.answers import deep_sea_answer
 from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.reports.statistics import LEVEL, format_p_value
@@ -201,7 +201,7 @@ def evaluations(study: str) -> str:
         first = run.iloc[0]
         scores = ", ".join(f"{score:g}" for score in run.score)
         entropies = ", ".join(f"{entropy:.2f}" for entropy in run.vote_entropy)
-        name = atari.name_of(first.variant)
+        name = label(first.variant)
         rows.append((first.game, name, str(first.seed), f"{run.frames.max():,}", scores, entropies))
     columns = ("game", "algorithm", "seed", "frames", "score of each evaluation", "vote entropy (nats)")
     return markdown(columns, rows, text_columns=("game", "algorithm"))
@@ -227,7 +227,7 @@ def learned(study: str) -> str:
             f"{mean(after[-LAST_EPISODES:]):.1f}",
             f"{run.score.iloc[-1]:.1f}",
         )
-        rows.append((first.game, atari_algorithm(first.variant.strategy).label, str(first.num_heads), *scores))
+        rows.append((first.game, algorithm(first.variant.strategy, "atari").label, str(first.num_heads), *scores))
     stages = ("random play (episodes)", "before the first update (episodes)", f"last {LAST_EPISODES} episodes")
     return markdown(("game", "algorithm", "K", *stages, "last vote"), rows, text_columns=("game", "algorithm"))
 

@@ -8,7 +8,7 @@ from bootdqn.config.variants import (
     NOT_PART_OF_VARIANT,
     TASK_SETTINGS,
     Variant,
-    atari_algorithm,
+    algorithm,
     base_strategy,
     label,
     variant_of,
@@ -113,10 +113,17 @@ def test_a_label_has_no_terminal_control_characters():
     assert label(Variant("\x1b[2J", (("new\n", "\x07"),))) == r"\x1b[2J, new\n=\x07"
 
 
-def test_on_atari_the_papers_evoi_is_the_mean():
-    assert label(Variant("evoi", (("prior_scale", 3.0),)), atari_algorithm) == "BootDQN-EVOI + prior 3"
-    assert atari_algorithm("evoi:reduce=sum,scale=2.0").label == "BootDQN-EVOI (sum, scale=2)"
-    assert atari_algorithm("evoi:scale=2.0").label == "BootDQN-EVOI (scale=2)"
+@pytest.mark.parametrize("environment", ["atari", "minatar"])
+def test_on_games_the_papers_evoi_is_the_mean(environment):
+    assert label(Variant("evoi", (("prior_scale", 3.0),), environment)) == "BootDQN-EVOI + prior 3"
+    assert algorithm("evoi:reduce=sum,scale=2.0", environment).label == "BootDQN-EVOI (sum, scale=2)"
+    assert algorithm("evoi:scale=2.0", environment).label == "BootDQN-EVOI (scale=2)"
+
+
+def test_variants_are_compared_by_their_settings_and_keep_their_environment():
+    variant = Variant("evoi", (("num_heads", 3),), "minatar")
+    assert variant == Variant("evoi", (("num_heads", 3),))
+    assert label(variant.without("num_heads")) == "BootDQN-EVOI"
 
 
 def test_a_strategy_with_parameters_is_a_form_of_the_known_one_that_is_closest():

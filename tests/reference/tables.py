@@ -48,7 +48,7 @@ class AtariRun:
 
     @property
     def variant(self):
-        return Variant(self.strategy, () if self.num_heads == 10 else (("num_heads", self.num_heads),))
+        return Variant(self.strategy, () if self.num_heads == 10 else (("num_heads", self.num_heads),), "atari")
 
     @property
     def name(self):

@@ -1,8 +1,8 @@
 """Labels and colours of algorithms, and labels of variants: a strategy plus the settings that are not the default."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bootdqn.common.text import escape_unprintable
@@ -27,32 +27,27 @@ _ALGORITHMS = {
     "vote": Algorithm("BootDQN-Vote", "#999933"),
     "boltzmann": Algorithm("BootDQN-Boltzmann", "#882255"),
 }
+_ALGORITHMS_ON_GAMES = _ALGORITHMS | {
+    "evoi": _ALGORITHMS["evoi:reduce=sum"],
+    "evoi:reduce=sum": Algorithm("BootDQN-EVOI (sum)", _ALGORITHMS["evoi"].colour),
+}
+GAME_ENVIRONMENTS = ("atari", "minatar")
+"""Environments where the paper's EVOI is the mean over heads, and results are the scores of evaluations."""
 _OTHER_COLOURS = ("#7F7F7F", "#8C564B", "#9467BD", "#17BECF", "#BCBD22")
 
 
-def algorithm(strategy: str) -> Algorithm:
-    """Return the label and colour of the strategy named `strategy` on the command line, built in or not.
+def algorithm(strategy: str, environment: str = "") -> Algorithm:
+    """Return the label and colour of a strategy, built in or not.
 
-    The paper's EVOI is the sum over heads on DeepSea; for its Atari runs, where it is the mean, see `atari_algorithm`.
+    Args:
+        strategy: Its text on the command line.
+        environment: Where it acts, as on the command line. The paper's EVOI, `BootDQN-EVOI`, is the sum over heads on
+            DeepSea and the mean on Atari, so the label of either depends on it.
     """
     base, parameters = base_strategy(strategy)
+    algorithms = _ALGORITHMS_ON_GAMES if environment in GAME_ENVIRONMENTS else _ALGORITHMS
     colour = _OTHER_COLOURS[sum(base.encode()) % len(_OTHER_COLOURS)]
-    return _with_parameters(_ALGORITHMS.get(base, Algorithm(base, colour)), parameters)
-
-
-def atari_algorithm(strategy: str) -> Algorithm:
-    """Return the label and colour of the strategy of an Atari or MinAtar run, where the paper's EVOI is the mean."""
-    base, parameters = base_strategy(strategy)
-    if base == "evoi":
-        return _with_parameters(_ALGORITHMS["evoi:reduce=sum"], parameters)
-    if base == "evoi:reduce=sum":
-        return _with_parameters(Algorithm("BootDQN-EVOI (sum)", _ALGORITHMS["evoi"].colour), parameters)
-    return algorithm(strategy)
-
-
-def algorithms_of(environment: str) -> Callable[[str], Algorithm]:
-    """Return the function that labels the strategies of runs on an environment, named as on the command line."""
-    return atari_algorithm if environment in ("atari", "minatar") else algorithm
+    return _with_parameters(algorithms.get(base, Algorithm(base, colour)), parameters)
 
 
 def base_strategy(strategy: str) -> tuple[str, tuple[str, ...]]:
@@ -114,6 +109,8 @@ class Variant:
 
     strategy: str
     settings: tuple[tuple[str, Any], ...] = ()
+    environment: str = field(default="", compare=False)
+    """As on the command line; only the label depends on it. Variants are compared on one task."""
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of a setting; None where it is the default."""
@@ -121,7 +118,7 @@ class Variant:
 
     def without(self, *names: str) -> "Variant":
         """Return the variant with some settings at their defaults."""
-        return Variant(self.strategy, tuple((name, value) for name, value in self.settings if name not in names))
+        return replace(self, settings=tuple((name, value) for name, value in self.settings if name not in names))
 
     @property
     def plain(self) -> bool:
@@ -153,13 +150,14 @@ def variant_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Varian
         for name, resolved in (("update_every", size), ("target_every", size), ("mapping_seed", config.get("seed"))):
             if changed.get(name) == resolved:
                 changed.pop(name, None)
-    return Variant(str(config["strategy"]), tuple((name, _hashable(changed[name])) for name in sorted(changed)))
+    settings = tuple((name, _hashable(changed[name])) for name in sorted(changed))
+    return Variant(str(config["strategy"]), settings, kind)
 
 
-def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> str:
+def label(variant: Variant) -> str:
     """Return the label of a variant: that of its strategy, and its settings."""
     settings = {name: value for name, value in variant.settings if name not in _USER_CODE}
-    text = named(variant.strategy).label
+    text = algorithm(variant.strategy, variant.environment).label
     if is_dqn(variant):
         text = "Double DQN" if settings.pop("double_q", True) else "DQN"
         settings.pop("num_heads")
@@ -174,10 +172,10 @@ def label(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> st
     return escape_unprintable("".join([text, *(f" + {one}" for one in added), *(f", {one}" for one in changed)]))
 
 
-def variant_order(variant: Variant, named: Callable[[str], Algorithm] = algorithm) -> tuple[Any, ...]:
+def variant_order(variant: Variant) -> tuple[Any, ...]:
     """Return a sort key: by strategy, in the paper's order, then by the number of settings that differ."""
     base, parameters = base_strategy(variant.strategy)
-    words = re.split(r"(\d+(?:\.\d+)?)", label(variant, named))
+    words = re.split(r"(\d+(?:\.\d+)?)", label(variant))
     natural = tuple((float(word), "") if number % 2 else (0.0, word) for number, word in enumerate(words))
     return (algorithm_order(base), is_dqn(variant), len(parameters) + len(variant.settings), natural)
 

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from bootdqn.common.text import figure_label
-from bootdqn.config.variants import algorithms_of
 from bootdqn.reports.load import Study
 from bootdqn.reports.statistics import smoothed
 from bootdqn.reports.style import MAX_MARKED_POINTS, RC_PARAMS, legend_below, mark_end, variant_styles
@@ -53,8 +52,7 @@ def acting_figure(runs: pd.DataFrame, acting: pd.DataFrame) -> Figure:
         acting: Their metrics: `run`, `step` and the measures.
     """
     metrics = dict(iter(acting[acting.run.isin(runs.run)].groupby("run", sort=False)))
-    named = algorithms_of(runs.environment.iloc[0])
-    styles = variant_styles(runs.variant, named)
+    styles = variant_styles(runs.variant)
     ends = [table.step.iloc[-1] for table in metrics.values()]
     with mpl.rc_context(RC_PARAMS):
         figure = Figure(figsize=(10.5, 3.6), layout="constrained")

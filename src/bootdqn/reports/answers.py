@@ -61,7 +61,7 @@ def games_answer(evaluations: pd.DataFrame, suite: Suite = ATARI) -> str:
     if not first:
         of = format_count(len(games), "game")
         return f"On {suite.title}, none has the highest maximal score alone in any of {of}, {rests_on}"
-    names, has = " and ".join(map(atari.name_of, first)), "has" if len(first) == 1 else "each have"
+    names, has = " and ".join(map(label, first)), "has" if len(first) == 1 else "each have"
     in_games = f"{best[first[0]]} of {format_count(len(games), 'game')}"
     return f"On {suite.title}, {names} {has} the highest maximal score in {in_games}, {rests_on}"
 
@@ -74,7 +74,7 @@ def _alone_on_games(evaluations: pd.DataFrame, suite: Suite) -> str:
     more = f" and {format_count(len(scores) - MAX_GAMES, 'further game')}" if len(scores) > MAX_GAMES else ""
     seeds = min(runs.run.nunique() for runs in cells.values())
     rests_on = f"{format_count(seeds, 'seed')}, {atari.format_frames(evaluations)} {suite.unit}"
-    name = atari.name_of(evaluations.variant.iloc[0])
+    name = label(evaluations.variant.iloc[0])
     return f"On {suite.title}, {name} has a maximal score of {listed}{more} ({rests_on}); {ALONE}."
 
 

@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 
-from bootdqn.config.variants import Variant, atari_algorithm, label, variant_order
+from bootdqn.config.variants import Variant, algorithm, label, variant_order
 from bootdqn.reports import paper
 from bootdqn.reports.load import DIVERSITY, Study
 from bootdqn.reports.statistics import (
@@ -69,11 +69,6 @@ def _pairs(evaluations: pd.DataFrame) -> Iterator[tuple[str, Variant]]:
     return zip(evaluations.game, evaluations.variant, strict=True)
 
 
-def name_of(variant: Variant) -> str:
-    """Return a variant's name, the same on Atari and MinAtar."""
-    return label(variant, atari_algorithm)
-
-
 def games_of(evaluations: pd.DataFrame) -> list[str]:
     """Return the games that were played, the paper's first and in its order."""
     order = {game: number for number, game in enumerate(paper.GAMES)}
@@ -82,7 +77,7 @@ def games_of(evaluations: pd.DataFrame) -> list[str]:
 
 def variants_of(evaluations: pd.DataFrame) -> list[Variant]:
     """Return the variants that played, in the paper's order."""
-    return sorted(set(evaluations.variant), key=lambda variant: variant_order(variant, atari_algorithm))
+    return sorted(set(evaluations.variant), key=variant_order)
 
 
 def by_cell(evaluations: pd.DataFrame) -> dict[tuple[str, Variant], pd.DataFrame]:
@@ -170,7 +165,7 @@ def maximal_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
         rows.append(
             (
                 paper.title_of(game),
-                name_of(variant),
+                label(variant),
                 f"{np.mean(best):,.1f}",
                 _interval(interval_of_mean(best)),
                 "" if known is None else f"{known:,.1f}",
@@ -208,7 +203,7 @@ def normalised_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table 
         published = _printed(paper.MEAN_NORMALISED, variant)
         rows.append(
             (
-                name_of(variant),
+                label(variant),
                 f"{np.mean([np.mean(stratum) for stratum in strata.values()]):.2f}",
                 f"{interquartile_mean(values):.2f}",
                 _interval(stratified_interval(list(strata.values()), interquartile_mean), ".2f"),
@@ -237,7 +232,7 @@ def normalised_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table 
 
 def _normalisation_note(suite: Suite) -> str:
     if suite.in_paper:
-        cut_off = " and ".join(atari_algorithm(strategy).label for strategy in paper.TRUNCATED)
+        cut_off = " and ".join(algorithm(strategy, "atari").label for strategy in paper.TRUNCATED)
         return f"Of the paper's own means, those of {cut_off} are cut off and not rounded (50.675 and 40.898)."
     return "0 is random play, 100 the best evaluation of any of these runs on the game."
 
@@ -261,7 +256,7 @@ def vote_diversity(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
         count_variance, *others = (f"{mean_diversity(runs, measure):.2f}" for measure in DIVERSITY)
         printed = "" if known is None else f"{known:.2f}"
         number = str(runs.run.nunique())
-        rows.append((paper.title_of(game), name_of(variant), count_variance, printed, *others, number))
+        rows.append((paper.title_of(game), label(variant), count_variance, printed, *others, number))
     table = Table(
         "vote-diversity",
         "Vote diversity, mean over all evaluations",
@@ -297,7 +292,7 @@ def improvements(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | Non
         if games:
             ours, theirs = ([best_scores(compared[game, variant]) for game in games] for variant in (one, other))
             chance = probability_of_improvement(ours, theirs)
-            rows.append((name_of(one), name_of(other), f"{chance:.2f}", str(len(games))))
+            rows.append((label(one), label(other), f"{chance:.2f}", str(len(games))))
     if not rows:
         return None
     table = Table(

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bootdqn.common.text import figure_label
-from bootdqn.config.variants import atari_algorithm
+from bootdqn.config.variants import algorithm, label
 from bootdqn.reports import paper
-from bootdqn.reports.atari import by_cell, curve, games_of, name_of, normalised_strata, variants_of
+from bootdqn.reports.atari import by_cell, curve, games_of, normalised_strata, variants_of
 from bootdqn.reports.atari_heads import by_heads
 from bootdqn.reports.statistics import performance_profile
 from bootdqn.reports.style import RC_PARAMS, VariantStyle, labelled_lines, legend_below, mean_line, variant_styles
@@ -32,9 +32,9 @@ def scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
     return _by_game(evaluations, "score", "evaluation score", suite)
 
 
-def diversity(evaluations: pd.DataFrame, measure: str, label: str, suite: Suite = ATARI) -> Figure:
+def diversity(evaluations: pd.DataFrame, measure: str, axis_label: str, suite: Suite = ATARI) -> Figure:
     """Plot Fig. 2b of the paper: vote diversity against frames, one plot a game."""
-    return _by_game(evaluations, measure, label, suite)
+    return _by_game(evaluations, measure, axis_label, suite)
 
 
 def heads(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
@@ -48,7 +48,7 @@ def heads(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
         first = next(iter(groups.values())).iloc[0]
         _random_play(axes, first.game, suite)
         _from_zero(axes)
-        axes.set_title(figure_label(f"{name_of(first.variant.without('num_heads'))} on {paper.title_of(first.game)}"))
+        axes.set_title(figure_label(f"{label(first.variant.without('num_heads'))} on {paper.title_of(first.game)}"))
         _label(axes, "evaluation score", suite)
         legend_below(figure, labelled_lines(axes))
         return figure
@@ -63,7 +63,7 @@ def profiles(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
         values = {variant: [value for game in games.values() for value in game] for variant, games in strata.items()}
         everything = [value for each in values.values() for value in each]
         thresholds = np.linspace(min(0.0, *everything), max(everything) * 1.05 + 1e-9, 200)
-        for variant, style in variant_styles(variants_of(evaluations), atari_algorithm).items():
+        for variant, style in variant_styles(variants_of(evaluations)).items():
             if variant in values:
                 fractions = performance_profile(values[variant], thresholds)
                 axes.step(thresholds, fractions, color=style.colour, label=style.label, linestyle=style.line)
@@ -74,9 +74,9 @@ def profiles(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
         return figure
 
 
-def _by_game(evaluations: pd.DataFrame, measure: str, label: str, suite: Suite) -> Figure:
+def _by_game(evaluations: pd.DataFrame, measure: str, axis_label: str, suite: Suite) -> Figure:
     games, by_game = games_of(evaluations), by_cell(evaluations)
-    styles = variant_styles(variants_of(evaluations), atari_algorithm)
+    styles = variant_styles(variants_of(evaluations))
     columns = min(3, len(games))
     rows = -(-len(games) // columns)
     with mpl.rc_context(RC_PARAMS):
@@ -94,7 +94,7 @@ def _by_game(evaluations: pd.DataFrame, measure: str, label: str, suite: Suite) 
                 labels |= _papers_scores(axes, game, cells)
                 _inset_where_crowded(axes, cells, suite)
             axes.set_title(figure_label(paper.title_of(game)))
-            _label(axes, label, suite)
+            _label(axes, axis_label, suite)
         for axes in list(grid.flat)[len(games) :]:
             axes.set_visible(False)
         legend_below(figure, labels)
@@ -135,7 +135,7 @@ def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[pd.DataFrame, Va
     limit = WITHIN_SIGHT * axes.get_ylim()[1]
     far_above = [strategy for strategy, score in known.items() if score > limit]
     for number, strategy in enumerate(far_above):
-        text = f"↑ {atari_algorithm(strategy).label} in the paper: {known[strategy]:,.1f}"
+        text = f"↑ {algorithm(strategy, 'atari').label} in the paper: {known[strategy]:,.1f}"
         axes.text(0.02, 0.97 - 0.07 * number, text, transform=axes.transAxes, va="top", fontsize=8,
                   color=colours[strategy])  # fmt: skip
     for strategy in [one for one in known if one not in far_above]:
@@ -160,7 +160,7 @@ def _inset_where_crowded(axes: Axes, cells: list[tuple[pd.DataFrame, VariantStyl
     inset.tick_params(labelsize=7)
 
 
-def _label(axes: Axes, label: str, suite: Suite) -> None:
+def _label(axes: Axes, axis_label: str, suite: Suite) -> None:
     axes.set_xlim(left=0)
     axes.set_xlabel(suite.axis)
-    axes.set_ylabel(label)
+    axes.set_ylabel(axis_label)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bootdqn.config.variants import Variant
+from bootdqn.config.variants import Variant, label
 from bootdqn.reports import paper
-from bootdqn.reports.atari import SPEED_DEPENDS_ON, best_scores, format_frames, in_common, name_of, studies_of
+from bootdqn.reports.atari import SPEED_DEPENDS_ON, best_scores, format_frames, in_common, studies_of
 from bootdqn.reports.suites import ATARI, Suite
 from bootdqn.reports.tables import Table
 
@@ -34,7 +34,7 @@ def runtime_table(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | No
     The maximal scores are those within the frames that all K were evaluated for.
     """
     rows = [
-        (paper.title_of(game), name_of(variant), *row)
+        (paper.title_of(game), label(variant), *row)
         for (game, variant), groups in studies_of_heads(evaluations).items()
         for row in _runtime_rows(groups)
     ]

@@ -249,7 +249,7 @@ def _on_games(evaluations: pd.DataFrame) -> Iterator[TaskResults]:
     """Yield the maximal scores in each game, within the frames that all its runs have."""
     results: dict[str, dict[Variant, Result]] = {}
     for (game, variant), runs in atari.by_cell(atari.in_common(evaluations)).items():
-        results.setdefault(game, {})[variant] = Result(atari.name_of(variant), atari.best_scores(runs))
+        results.setdefault(game, {})[variant] = Result(label(variant), atari.best_scores(runs))
     for game, by_variant in results.items():
         yield TaskResults(paper.title_of(game), "maximal score", by_variant, _highest_first(by_variant))
 

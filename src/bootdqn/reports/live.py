@@ -9,7 +9,7 @@ from typing import Any
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import RECORD, open_regular, parse_json_object
-from bootdqn.config.variants import Variant, algorithms_of
+from bootdqn.config.variants import Variant
 from bootdqn.reports.results import BUDGETS, UNREADABLE, Record, load_run, named_runs, reason_unreadable
 from bootdqn.reports.style import variant_styles
 from bootdqn.runs.directory import RunDirectory
@@ -259,7 +259,7 @@ class LiveRuns:
             if isinstance(run.row.get("variant"), Variant) and len(points) > 1:
                 charts.setdefault((run.row["task"], what), []).append(run)
         for (task, what), runs in sorted(charts.items(), key=lambda item: _natural(item[0][0])):
-            styles = variant_styles((run.row["variant"] for run in runs), algorithms_of(runs[0].row["environment"]))
+            styles = variant_styles(run.row["variant"] for run in runs)
             shown = dict(list(styles.items())[:MAX_CURVES])
             yield {
                 "task": task,

@@ -9,10 +9,9 @@ import pandas as pd
 
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import is_present
-from bootdqn.config.variants import Variant, unnamed_settings
+from bootdqn.config.variants import GAME_ENVIRONMENTS, Variant, unnamed_settings
 from bootdqn.reports.results import (
     BUDGETS,
-    SCORED,
     UNREADABLE,
     Record,
     finite_number,
@@ -105,7 +104,7 @@ def _read_metrics(run: Any, *, with_regret: bool) -> dict[str, pd.DataFrame]:
     keep: dict[str, Callable[[Record], Any]] = {"update": lambda record: record}
     if run.environment == "deep-sea" and with_regret:
         keep["episode"] = lambda record: bool(record["bad"])
-    elif run.environment in SCORED:
+    elif run.environment in GAME_ENVIRONMENTS:
         keep["evaluation"] = _evaluation
     elif run.environment == "gym":
         keep["episode"] = keep["evaluation"] = _return
@@ -124,7 +123,7 @@ def _read_metrics(run: Any, *, with_regret: bool) -> dict[str, pd.DataFrame]:
     if run.environment == "deep-sea" and with_regret:
         episodes = np.arange(1, len(rows["episode"]) + 1)
         tables["regret"] = pd.DataFrame({"episode": episodes, "regret": np.cumsum(rows["episode"]) / episodes})
-    elif run.environment in SCORED:
+    elif run.environment in GAME_ENVIRONMENTS:
         tables["evaluations"] = pd.DataFrame(rows["evaluation"], columns=_COLUMNS["evaluations"][1:])
     elif run.environment == "gym":
         tables["returns"] = pd.DataFrame([*rows["evaluation"], *rows["episode"]], columns=_COLUMNS["returns"][1:])
@@ -175,7 +174,7 @@ def _mark_counted(runs: pd.DataFrame, last_frames: Mapping[str, int], damaged: M
     """
     counted: dict[Any, Any] = {}
     for run in runs[runs.variant.notna()].itertuples():
-        usable = run.run in last_frames if run.environment in SCORED else run.status == "finished"
+        usable = run.run in last_frames if run.environment in GAME_ENVIRONMENTS else run.status == "finished"
         same = counted.setdefault(_identity(run), run) if usable else None
         if same is not None and last_frames.get(run.run, 0) > last_frames.get(same.run, 0):
             counted[_identity(run)] = run
@@ -183,14 +182,15 @@ def _mark_counted(runs: pd.DataFrame, last_frames: Mapping[str, int], damaged: M
     problems = []
     for run in runs.itertuples():
         same = counted.get(_identity(run)) if isinstance(run.variant, Variant) else None
-        explain = _problem_of_scored if run.environment in SCORED else _problem
+        explain = _problem_of_scored if run.environment in GAME_ENVIRONMENTS else _problem
         problems.append(explain(run, same, last_frames, damaged))
     return runs.assign(counted=runs.run.isin(kept), finished=runs.status == "finished", problem=problems)
 
 
 def _identity(run: Any) -> tuple[Any, ...]:
     """Return what runs have in common of which only one counts."""
-    return run.environment, run.task, run.variant, run.seed, None if run.environment in SCORED else run.budget
+    budget = None if run.environment in GAME_ENVIRONMENTS else run.budget
+    return run.environment, run.task, run.variant, run.seed, budget
 
 
 def _problem_of_scored(run: Any, same: Any, last_frames: Mapping[str, int], damaged: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ from bootdqn import __version__
 from bootdqn.common.errors import UsageError, WriteError, os_error_reason
 from bootdqn.common.files import make_directory, write_bytes_atomically, write_text_atomically
 from bootdqn.common.text import escape_unprintable, format_count
-from bootdqn.config.variants import Variant, algorithms_of, label
+from bootdqn.config.variants import Variant, label
 from bootdqn.reports import (
     ablation_figures,
     acting,
@@ -310,8 +310,7 @@ def _add_acting(content: Content, study: Study) -> None:
         runs = without_settings(of_task, shared_settings(of_task.variant))
         plotted = runs[runs.has_line]
         if plotted.variant.nunique() <= MAX_CURVES:
-            named = algorithms_of(plotted.environment.iloc[0])
-            caption = acting.ACTING_CAPTION + missing_lines(runs.variant, plotted.variant, named)
+            caption = acting.ACTING_CAPTION + missing_lines(runs.variant, plotted.variant)
             caption += "" if plotted.finished.all() else f" {UNFINISHED_CAPTION}"
             figure = acting.acting_figure(plotted, study.acting)
             figures.append(content.figure(_unused_name(content, "acting", task), figure, caption))

@@ -13,12 +13,10 @@ from bootdqn.common.fields import types_in
 from bootdqn.common.text import did_you_mean, escape_unprintable
 from bootdqn.config.defaults import DEFAULTS
 from bootdqn.config.settings import default_settings, setting_types
-from bootdqn.config.variants import algorithms_of, label, variant_of
+from bootdqn.config.variants import GAME_ENVIRONMENTS, label, variant_of
 from bootdqn.runs.directory import RunDirectory, find_runs
 from bootdqn.runs.status import RunState, run_status
 
-SCORED = ("atari", "minatar")
-"""Environments whose results are the scores of evaluations."""
 BUDGETS = {kind: config.env.budget for kind, config in DEFAULTS.items()}
 """By environment, the setting that is the budget of a run."""
 UNREADABLE = (DamagedFileError, ArithmeticError, LookupError, TypeError, ValueError)
@@ -167,7 +165,7 @@ def _describe(environment: str, config: Record) -> dict[str, Any]:
     found = {name: _typed(name, given[name], kind) for name, kind in _SETTINGS.items() if name in defaults}
     if environment == "deep-sea":
         task = f"DeepSea, N = {whole_number(config, 'size')}"
-    elif environment in SCORED:
+    elif environment in GAME_ENVIRONMENTS:
         task = str(config["game"])
         whole_number(config, "num_heads")
     elif environment == "bsuite":
@@ -179,7 +177,7 @@ def _describe(environment: str, config: Record) -> dict[str, Any]:
         "task": task,
         "strategy": variant.strategy,
         "variant": variant,
-        "algorithm": label(variant, algorithms_of(environment)),
+        "algorithm": label(variant),
         "seed": whole_number(config, "seed", least=0),
         "budget": whole_number(config, BUDGETS[environment]),
     }

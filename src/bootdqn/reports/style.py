@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bootdqn.common.text import figure_label
-from bootdqn.config.variants import Algorithm, Variant, algorithm, base_strategy, is_dqn, label, variant_order
+from bootdqn.config.variants import Variant, algorithm, base_strategy, is_dqn, label, variant_order
 from bootdqn.reports.statistics import Values, intervals_of_means
 
 _PROCESS_PARAMS = ("backend", "date.epoch", "interactive", "timezone", "tk.", "toolbar", "webagg")
@@ -58,17 +58,16 @@ class VariantStyle:
     marker: str = "o"
 
 
-def variant_styles(
-    variants: Iterable[Variant], named: Callable[[str], Algorithm] = algorithm
-) -> dict[Variant, VariantStyle]:
+def variant_styles(variants: Iterable[Variant]) -> dict[Variant, VariantStyle]:
     """Return the styles of variants, in order: those of one strategy share its hue, not shade and line."""
     found: dict[Variant, VariantStyle] = {}
     taken: dict[str, int] = {}
-    for variant in sorted(set(variants), key=lambda one: variant_order(one, named)):
-        hue = DQN_COLOUR if is_dqn(variant) else named(base_strategy(variant.strategy)[0]).colour
+    for variant in sorted(set(variants), key=variant_order):
+        base, _ = base_strategy(variant.strategy)
+        hue = DQN_COLOUR if is_dqn(variant) else algorithm(base, variant.environment).colour
         number = taken[hue] = taken.get(hue, -1) + 1
         found[variant] = VariantStyle(
-            figure_label(label(variant, named)),
+            figure_label(label(variant)),
             _shaded(hue, _SHADES[number % len(_SHADES)]),
             _LINES[number % len(_LINES)],
             _MARKERS[number % len(_MARKERS)],
@@ -76,13 +75,11 @@ def variant_styles(
     return found
 
 
-def missing_lines(
-    expected: Iterable[Variant], plotted: Iterable[Variant], named: Callable[[str], Algorithm] = algorithm
-) -> str:
+def missing_lines(expected: Iterable[Variant], plotted: Iterable[Variant]) -> str:
     """Return the end of a caption that names the variants which a figure has no line of; nothing where it has all."""
-    missing = sorted(set(expected) - set(plotted), key=lambda one: variant_order(one, named))
+    missing = sorted(set(expected) - set(plotted), key=variant_order)
     return (
-        f" Without a line, for lack of metrics: {', '.join(label(one, named) for one in missing)}." if missing else ""
+        f" Without a line, for lack of metrics: {', '.join(label(variant) for variant in missing)}." if missing else ""
     )
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bootdqn.common.text import format_count, format_duration
 from bootdqn.config.settings import default_settings, to_flat
-from bootdqn.config.variants import algorithms_of, is_dqn, label, unnamed_settings, variant_of
+from bootdqn.config.variants import is_dqn, label, unnamed_settings, variant_of
 from bootdqn.runs.summary import describe_length, describe_result
 from bootdqn.sweeps.executor import Ended, Event, Message, Started
 from bootdqn.sweeps.sweep_file import PlannedRun
@@ -128,7 +128,7 @@ def run_label(planned: PlannedRun) -> str:
     if kind == "deep-sea":
         return f"{label(variant)}, N = {config.env.label}, seed {config.run.seed}"
     heads_apart = variant if is_dqn(variant) else variant.without("num_heads")
-    name = label(heads_apart, algorithms_of(kind))
+    name = label(heads_apart)
     return f"{name}, {config.env.label}, K = {config.network.num_heads}, seed {config.run.seed}"
 
 
