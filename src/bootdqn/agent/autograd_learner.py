@@ -87,12 +87,13 @@ class AutogradLearner:
 
     def memory(self, observation: ObservationSpec) -> int:
         """Return the bytes that updates need on the learner's device: networks, optimizer, gradients, activations."""
-        networks = {one for network in (self.online, self._working, self._target) for one in network.parameters()}
+        networks = (self.online, self._working, self._target)
+        parameters = {parameter for network in networks for parameter in network.parameters()}
         learned = sum(parameter.nbytes for parameter in self.online.learned().values())
         moments_and_gradients = 3 * learned + (learned // 2 if self._working is not self.online else 0)
         batch = torch.from_numpy(np.empty((self._config.batch_size, *observation.shape), observation.dtype))
         passes = 3 * activation_bytes(self._working, batch)  # values, their gradients, and those of a prior
-        return sum(one.nbytes for one in networks) + moments_and_gradients + 2 * batch.nbytes + passes
+        return sum(parameter.nbytes for parameter in parameters) + moments_and_gradients + 2 * batch.nbytes + passes
 
     def get_state(self) -> dict[str, Array]:
         """Return online, target and prior parameters, Adam's two moments and its step count."""

@@ -429,15 +429,15 @@ def _loss_gradient(
         target, weight = batch.reward[b], batch.weight[b]
         if batch.discount[b] != 0:
             row = batch.next_observation[b]
-            there = (k * networks.shape.values + row) * num_actions
-            choosing, start = (q, scratch.place[row] * num_actions) if double_q else (networks.target_q, there)
+            next_q_start = (k * networks.shape.values + row) * num_actions
+            choosing, start = (q, scratch.place[row] * num_actions) if double_q else (networks.target_q, next_q_start)
             if masked:
                 chosen = _legal_argmax(choosing, start, num_actions, batch.next_legal, b * num_actions)
             else:
                 chosen = _argmax(choosing, start, num_actions)
-            target += batch.discount[b] * networks.target_q[there + chosen]
-        here = scratch.place[batch.observation[b]] * num_actions + batch.action[b]
-        error = q[here] - target
+            target += batch.discount[b] * networks.target_q[next_q_start + chosen]
+        index = scratch.place[batch.observation[b]] * num_actions + batch.action[b]
+        error = q[index] - target
         td_error[b] += abs(error)
         if not huber:
             loss += weight * error * error
@@ -448,7 +448,7 @@ def _loss_gradient(
         else:
             loss += weight * (abs(error) - _FLOAT(0.5))
             gradient = np.sign(error)
-        q_gradient[here] += gradient_scale * weight * gradient
+        q_gradient[index] += gradient_scale * weight * gradient
     return loss * share
 
 
@@ -550,9 +550,9 @@ def _backward_output(networks: Networks, k: int, scratch: Scratch, learned: int)
         for j in range(0, width, LANES):
             activation, gradient = load(scratch.layer2, u * width + j), filled(_ZERO)
             for a in range(num_actions):
-                factor, here = filled(scratch.q_gradient[u * num_actions + a]), a * width + j
-                gradient = fma(factor, load(networks.online.output, k * num_actions * width + here), gradient)
-                store(gradients.output, here, fma(factor, activation, load(gradients.output, here)))
+                factor, index = filled(scratch.q_gradient[u * num_actions + a]), a * width + j
+                gradient = fma(factor, load(networks.online.output, k * num_actions * width + index), gradient)
+                store(gradients.output, index, fma(factor, activation, load(gradients.output, index)))
             store(scratch.gradient2, u * width + j, where_nonzero(activation, gradient))
 
 
@@ -573,7 +573,7 @@ def _backward_hidden(networks: Networks, k: int, scratch: Scratch, learned: int)
                 while left != _NO_BITS:
                     i = first + lowest_bit(left)
                     left &= left - _ONE
-                    row, to, here = (k * networks.shape.units1 + i) * width2 + j, i * width2 + j, u * width1 + i
+                    row, to, unit = (k * networks.shape.units1 + i) * width2 + j, i * width2 + j, u * width1 + i
                     gradient = x0 * load(hidden, row)
                     gradient = fma(x1, load(hidden, row + 8), gradient)
                     gradient = fma(x2, load(hidden, row + 16), gradient)
@@ -582,8 +582,8 @@ def _backward_hidden(networks: Networks, k: int, scratch: Scratch, learned: int)
                     gradient = fma(x5, load(hidden, row + 40), gradient)
                     gradient = fma(x6, load(hidden, row + 48), gradient)
                     gradient = fma(x7, load(hidden, row + 56), gradient)
-                    gradient1[here] += total(gradient)
-                    factor = filled(scratch.layer1[here])
+                    gradient1[unit] += total(gradient)
+                    factor = filled(scratch.layer1[unit])
                     store(sums, to, fma(factor, x0, load(sums, to)))
                     store(sums, to + 8, fma(factor, x1, load(sums, to + 8)))
                     store(sums, to + 16, fma(factor, x2, load(sums, to + 16)))

@@ -28,10 +28,10 @@ class DiscreteLearner:
         self._networks = make_networks(self._shape, config.learning_rate)
         self._at = addresses(self._networks)
         online = _views(self._networks.online, ensemble)
-        for view, twin, parameter in zip(
+        for view, target_view, parameter in zip(
             online, _views(self._networks.target, ensemble), ensemble.learned().values(), strict=True
         ):
-            view[:] = twin[:] = parameter.detach().numpy()
+            view[:] = target_view[:] = parameter.detach().numpy()
             parameter.data = torch.from_numpy(view)
         self._steps = 0
         self._set_scratch(1)

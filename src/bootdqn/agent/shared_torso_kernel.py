@@ -242,15 +242,15 @@ def step(
     weights, means, squares = data_of(online.hidden), data_of(moment1.hidden), data_of(moment2.hidden)
     for n in range(first * units, last * units, ROWS):
         for i in range(0, width, WIDE):
-            here, sum0 = n * columns, filled_wide(_ZERO)
+            gradient_at, sum0 = n * columns, filled_wide(_ZERO)
             sum1 = sum2 = sum3 = sum0
             for at in range(i * size, (i + WIDE) * size, WIDE):
                 vector = load_wide(x, at)
-                sum0 = fma(filled_wide(by_unit[here]), vector, sum0)
-                sum1 = fma(filled_wide(by_unit[here + columns]), vector, sum1)
-                sum2 = fma(filled_wide(by_unit[here + 2 * columns]), vector, sum2)
-                sum3 = fma(filled_wide(by_unit[here + 3 * columns]), vector, sum3)
-                here += 1
+                sum0 = fma(filled_wide(by_unit[gradient_at]), vector, sum0)
+                sum1 = fma(filled_wide(by_unit[gradient_at + columns]), vector, sum1)
+                sum2 = fma(filled_wide(by_unit[gradient_at + 2 * columns]), vector, sum2)
+                sum3 = fma(filled_wide(by_unit[gradient_at + 3 * columns]), vector, sum3)
+                gradient_at += 1
             row = n * width + i
             _move(weights, means, squares, row, sum0, step_size, root_scale)
             _move(weights, means, squares, row + width, sum1, step_size, root_scale)
@@ -321,21 +321,21 @@ def _add_product(
     """Add a matrix (rows, width) with these strides times x (width, columns) to `out`, with columns in the lanes."""
     for row in range(0, rows, ROWS):
         for column in range(0, columns, WIDE):
-            to, at, here = row * columns + column, row * row_stride, column
-            sum0, sum1 = load_wide(out, to), load_wide(out, to + columns)
-            sum2, sum3 = load_wide(out, to + 2 * columns), load_wide(out, to + 3 * columns)
+            out_at, matrix_at, x_at = row * columns + column, row * row_stride, column
+            sum0, sum1 = load_wide(out, out_at), load_wide(out, out_at + columns)
+            sum2, sum3 = load_wide(out, out_at + 2 * columns), load_wide(out, out_at + 3 * columns)
             for _ in range(width):
-                vector = load_wide(x, here)
-                sum0 = fma(filled_wide(matrix[at]), vector, sum0)
-                sum1 = fma(filled_wide(matrix[at + row_stride]), vector, sum1)
-                sum2 = fma(filled_wide(matrix[at + 2 * row_stride]), vector, sum2)
-                sum3 = fma(filled_wide(matrix[at + 3 * row_stride]), vector, sum3)
-                at += stride
-                here += columns
-            store(out, to, sum0)
-            store(out, to + columns, sum1)
-            store(out, to + 2 * columns, sum2)
-            store(out, to + 3 * columns, sum3)
+                vector = load_wide(x, x_at)
+                sum0 = fma(filled_wide(matrix[matrix_at]), vector, sum0)
+                sum1 = fma(filled_wide(matrix[matrix_at + row_stride]), vector, sum1)
+                sum2 = fma(filled_wide(matrix[matrix_at + 2 * row_stride]), vector, sum2)
+                sum3 = fma(filled_wide(matrix[matrix_at + 3 * row_stride]), vector, sum3)
+                matrix_at += stride
+                x_at += columns
+            store(out, out_at, sum0)
+            store(out, out_at + columns, sum1)
+            store(out, out_at + 2 * columns, sum2)
+            store(out, out_at + 3 * columns, sum3)
 
 
 @_inlined

@@ -107,7 +107,8 @@ class SharedTorsoLearner:
         """Return the bytes that updates need: networks, optimizer, gradients, activations."""
         size = self._config.batch_size
         batch = torch.from_numpy(np.empty((size, *observation.shape), observation.dtype))
-        prior = 0 if self.online.prior is None else sum(one.nbytes for one in self.online.prior.parameters())
+        prior_parameters = () if self.online.prior is None else self.online.prior.parameters()
+        prior = sum(parameter.nbytes for parameter in prior_parameters)
         heads = self._heads, self._target, self._moment1, self._moment2, kernel.make_gradients(self._heads, size)
         features = 5 * 4 * size * self._heads.hidden.shape[2]  # three passes, their blocks and their gradient
         passes = 2 * activation_bytes(self.online.torso, batch) + 2 * batch.nbytes

@@ -35,10 +35,10 @@ class Staging:
             self._buffer = torch.empty(size, dtype=torch.uint8, pin_memory=self._device.type == "cuda")
         for part, tensor in zip(_parts(self._buffer, starts, tensors), tensors, strict=True):
             part.copy_(tensor)
-        there = self._buffer[:size].to(self._device, non_blocking=self._copied is not None)
+        on_device = self._buffer[:size].to(self._device, non_blocking=self._copied is not None)
         if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(self._device))
-        return _parts(there, starts, tensors)
+        return _parts(on_device, starts, tensors)
 
 
 def to_host(tensor: Tensor) -> Array:

@@ -127,17 +127,17 @@ def check_value(name: str, kind: Any, value: Any) -> Any:
     if item is not None:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{name} must be a list, got {value!r}")
-        return tuple(check_value(name, item, one) for one in value)
+        return tuple(check_value(name, item, entry) for entry in value)
     for arm, constraints in _arms(kind):
         try:
-            found = _as_type(arm, value)
+            checked = _as_type(arm, value)
         except (TypeError, OverflowError):
             continue
         for constraint in constraints:
-            if not constraint.accepts(found):
-                shown = value if isinstance(value, Path) else repr(value)
-                raise ValueError(f"{name} must be {constraint}, got {shown}")
-        return found
+            if not constraint.accepts(checked):
+                given = value if isinstance(value, Path) else repr(value)
+                raise ValueError(f"{name} must be {constraint}, got {given}")
+        return checked
     raise ValueError(f"{name} {_mismatch(kind, value)}")
 
 
@@ -206,7 +206,8 @@ def types_in(kind: Any) -> set[Any]:
 def constraints_of(kind: Any) -> list[Constraint]:
     """Return the constraints that are declared in an annotated type."""
     item = item_kind(kind)
-    return [one for _, constraints in _arms(kind if item is None else item) for one in constraints if one != Range()]
+    arms = _arms(kind if item is None else item)
+    return [constraint for _, constraints in arms for constraint in constraints if constraint != Range()]
 
 
 @cache

@@ -197,16 +197,16 @@ def _line_too_long(path: Path, max_bytes: int) -> DamagedFileError:
 
 
 def _matching(directory: Path, names: re.Pattern[str], keep: Container[str]) -> list[Path]:
-    found = list(directory.iterdir()) if is_directory(directory) else []
-    return [path for path in found if names.fullmatch(path.name) and path.name not in keep]
+    paths = list(directory.iterdir()) if is_directory(directory) else []
+    return [path for path in paths if names.fullmatch(path.name) and path.name not in keep]
 
 
-def _check_regular(path: Path, found: os.stat_result, *, alone: bool) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise DamagedFileError(f"{path} is {_kind_of(found.st_mode)}, not a file; {_REMEDY}")
-    if alone and found.st_nlink > 1:
+def _check_regular(path: Path, status: os.stat_result, *, alone: bool) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise DamagedFileError(f"{path} is {_kind_of(status.st_mode)}, not a file; {_REMEDY}")
+    if alone and status.st_nlink > 1:
         raise DamagedFileError(
-            f"{path} has {found.st_nlink} names (hard links), and writing would change the file under all of them; "
+            f"{path} has {status.st_nlink} names (hard links), and writing would change the file under all of them; "
             "copy the run directory with cp -r and use the copy"
         )
 
@@ -268,8 +268,8 @@ def parse_json_object(content: bytes, where: str, limits: Limits) -> dict[str, A
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{where} is not JSON: {error}") from error
     if not isinstance(value, dict):
-        found = type(value).__name__ if content.strip() else "nothing"
-        raise DamagedFileError(f"{where}: expected a JSON object, found {found}")
+        kind = type(value).__name__ if content.strip() else "nothing"
+        raise DamagedFileError(f"{where}: expected a JSON object, found {kind}")
     if problem := _problem_with(value, limits, MAX_DEPTH):
         raise DamagedFileError(f"{where}: {problem}")
     return value

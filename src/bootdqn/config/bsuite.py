@@ -30,7 +30,9 @@ EXPERIMENTS = {
     "cartpole_swingup": Experiment(SWINGUP_SETTINGS, episodes=1000),
 }
 """The members of bsuite's tag `exploration`."""
-BSUITE_IDS = tuple(f"{name}/{index}" for name, found in EXPERIMENTS.items() for index in range(len(found.settings)))
+BSUITE_IDS = tuple(
+    f"{name}/{index}" for name, experiment in EXPERIMENTS.items() for index in range(len(experiment.settings))
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class BsuiteConfig(EpisodeBudget):
     def __post_init__(self) -> None:
         check_fields(self)
         if self.bsuite_id not in BSUITE_IDS:
-            listed = ", ".join(f"{name}/0 to /{len(found.settings) - 1}" for name, found in EXPERIMENTS.items())
+            last = {name: len(experiment.settings) - 1 for name, experiment in EXPERIMENTS.items()}
+            listed = ", ".join(f"{name}/0 to /{index}" for name, index in last.items())
             hint = did_you_mean(self.bsuite_id, BSUITE_IDS)
             raise ValueError(f"--id must be one of {listed}; got {self.bsuite_id!r}{hint}")
 

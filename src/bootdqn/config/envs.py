@@ -255,12 +255,12 @@ class GymConfig(StepBudget):
 
     def _check_imports(self) -> None:
         """Raise a ValueError where the run needs a module, or Gymnasium would import one, that no flag imported."""
-        known = imported_environments()
-        if missing := [f"--import {module}" for module in self.imports if module not in known]:
+        imported = imported_environments()
+        if missing := [f"--import {module}" for module in self.imports if module not in imported]:
             raise UserCodeNotImportedError(*missing)
         for env_id in (self.env_id, self.options.get("env_id")):  # there are environments that wrap one of another name
             module, colon, name = str(env_id).partition(":")
-            if colon and module not in known:
+            if colon and module not in imported:
                 raise ValueError(f"--env-id {env_id} would import a module; write --import {module} --env-id {name}")
 
     @property

@@ -179,36 +179,36 @@ def _environment_of(flat: Mapping[str, Any]) -> str:
     return name
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the settings that differ between two flat configurations, with both values.
 
     A setting that one of them lacks, because an earlier version wrote it, has its default there. Settings that change
     no number are ignored. An `env_id` without version, as sweep files may have it, stands for any.
     """
-    one, other = _completed(one), _completed(other)
-    keys = sorted({*one, *other} - _RESULT_NEUTRAL_SETTINGS)
-    different = {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
+    first, second = _completed(first), _completed(second)
+    keys = sorted({*first, *second} - _RESULT_NEUTRAL_SETTINGS)
+    different = {key: (first.get(key), second.get(key)) for key in keys if first.get(key) != second.get(key)}
     if "env_id" in different and _same_environment(*different["env_id"]):
         del different["env_id"]
     return different
 
 
-def _same_environment(one: Any, other: Any) -> bool:
+def _same_environment(first: Any, second: Any) -> bool:
     """Return whether two ids are those of one environment, where one of them has no version."""
-    names = [_VERSION.sub("", str(env_id)) for env_id in (one, other)]
-    return names[0] == names[1] in (one, other)
+    names = [_VERSION.sub("", str(env_id)) for env_id in (first, second)]
+    return names[0] == names[1] in (first, second)
 
 
-def budget_change(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[str, int, int] | None:
+def budget_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, int, int] | None:
     """Return the name and both values of the budget (episodes, frames or steps) if two runs differ in it alone.
 
     A run does not depend on its budget before it ends, so one with a smaller budget is the beginning of one with a
     larger budget.
     """
-    different = differences(there, here)
-    if len(different) != 1 or there.get("environment") not in DEFAULTS:
+    different = differences(old, new)
+    if len(different) != 1 or old.get("environment") not in DEFAULTS:
         return None
-    budget = DEFAULTS[there["environment"]].env.budget
+    budget = DEFAULTS[old["environment"]].env.budget
     before, after = different.get(budget, (None, None))
     return (budget, before, after) if type(before) is type(after) is int else None
 

@@ -56,8 +56,8 @@ def base_strategy(strategy: str) -> tuple[str, tuple[str, ...]]:
     Example: `evoi:reduce=sum,scale=2.0` is `evoi:reduce=sum` with `scale=2.0`.
     """
     name, parameters = _split(strategy)
-    matching = [one for one in _ALGORITHMS if _split(one)[0] == name and _split(one)[1] <= parameters]
-    base = max(matching, key=lambda one: len(_split(one)[1]), default=name)
+    matching = [text for text in _ALGORITHMS if _split(text)[0] == name and _split(text)[1] <= parameters]
+    base = max(matching, key=lambda text: len(_split(text)[1]), default=name)
     return base, tuple(sorted(parameters - _split(base)[1]))
 
 

@@ -132,7 +132,7 @@ def make_gymnasium_env(config: GymConfig, render_mode: str | None = None) -> See
     if is_minigrid(environment):
         environment = SymbolicPlanes(environment)
     elif isinstance(observations, spaces.Dict) and isinstance(observations.get("image"), spaces.Box):
-        environment = TransformObservation(environment, lambda seen: seen["image"], observations["image"])
+        environment = TransformObservation(environment, lambda dictionary: dictionary["image"], observations["image"])
     if config.env_id.startswith("MinAtar/"):
         if (limit := config.options.get("max_episode_steps")) is not None:
             raise UsageError(

@@ -139,9 +139,9 @@ def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"dtype": value.dtype.str, "shape": list(value.shape), "bytes": value.tobytes()}
     if isinstance(value, dict):
-        return {name: _encode(one) for name, one in value.items()}
+        return {name: _encode(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_encode(one) for one in value]
+        return [_encode(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -149,5 +149,5 @@ def _decode(value: Any) -> Any:
     if isinstance(value, dict) and value.keys() == {"dtype", "shape", "bytes"}:
         return np.frombuffer(value["bytes"], value["dtype"]).reshape(value["shape"]).copy()
     if isinstance(value, dict):
-        return {name: _decode(one) for name, one in value.items()}
-    return [_decode(one) for one in value] if isinstance(value, list) else value
+        return {name: _decode(item) for name, item in value.items()}
+    return [_decode(item) for item in value] if isinstance(value, list) else value

@@ -207,8 +207,8 @@ class FrameStore:
     @property
     def nbytes(self) -> int:
         """Memory of the frames and key frames in bytes, with the overhead of Python objects."""
-        kept = (*self._frames, *{id(key): key for key in self._keys}.values())
-        return sum(map(sys.getsizeof, kept)) + sys.getsizeof(self._frames) + sys.getsizeof(self._keys)
+        blocks = (*self._frames, *{id(key): key for key in self._keys}.values())
+        return sum(map(sys.getsizeof, blocks)) + sys.getsizeof(self._frames) + sys.getsizeof(self._keys)
 
     @property
     def expected_nbytes(self) -> int:

@@ -174,7 +174,7 @@ class Checkpoints:
 
     def keep_last(self) -> None:
         """Remove all but the newest checkpoint."""
-        self._remove_old(most=1)
+        self._remove_old(count=1)
 
     @property
     def _segments_path(self) -> Path:
@@ -194,9 +194,9 @@ class Checkpoints:
         """Write the segments that have changed; return all segments, and how many bytes were written."""
         segments, written = {}, 0
         for index, version in enumerate(replay.segment_versions):
-            known = self._segments.get(index)
-            if known is not None and known.version == version:
-                segments[index] = known
+            saved = self._segments.get(index)
+            if saved is not None and saved.version == version:
+                segments[index] = saved
             elif version:
                 part = self._segments_path / f".{uuid.uuid4().hex}.part"
                 try:
@@ -217,9 +217,9 @@ class Checkpoints:
                 if directory <= loaded.path:
                     self._kept[step] = {segment.digest.sha256 for segment in segments.values()}
 
-    def _remove_old(self, most: int = KEPT) -> None:
+    def _remove_old(self, count: int = KEPT) -> None:
         """Remove old checkpoints as far as the disk allows; an error costs room, not the new checkpoint."""
-        self._kept = dict(sorted(self._kept.items())[-most:])
+        self._kept = dict(sorted(self._kept.items())[-count:])
         if not self._kept:
             return
         needed = {f"{sha256}.safetensors" for sha256s in self._kept.values() for sha256 in sha256s}
@@ -285,7 +285,9 @@ def _read_manifest(directory: Path) -> tuple[int, dict[str, Digest], dict[int, S
         if checksum != _checksum(content):
             raise DamagedFileError(f"{path} does not match its SHA-256 checksum")
         files = {_plain_name(name): _digest(value) for name, value in content["files"].items()}
-        segments = {int(one["index"]): Segment(int(one["version"]), _digest(one)) for one in content["segments"]}
+        segments = {
+            int(entry["index"]): Segment(int(entry["version"]), _digest(entry)) for entry in content["segments"]
+        }
         if "state.json" not in files or directory.name != f"step-{content['step']:012d}":
             raise DamagedFileError(f"{path}: does not belong to this directory")
         return int(content["step"]), files, segments

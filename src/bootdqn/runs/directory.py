@@ -186,16 +186,16 @@ def find_runs(root: Path, most_directories: float = math.inf) -> list[RunDirecto
         most_directories: The most directories to search.
     """
     names = {file.name for file in (RunDirectory(root).config, RunDirectory(root).summary, RunDirectory(root).metrics)}
-    found, waiting, seen = [], [root], 0
-    while waiting and seen < most_directories:  # no recursion: there may be thousands of levels
-        seen += 1
-        with contextlib.suppress(OSError), os.scandir(path := waiting.pop()) as entries:
+    runs, directories, searched = [], [root], 0
+    while directories and searched < most_directories:  # no recursion: there may be thousands of levels
+        searched += 1
+        with contextlib.suppress(OSError), os.scandir(path := directories.pop()) as entries:
             for entry in entries:
                 if entry.name in names:
-                    found.append(path)
+                    runs.append(path)
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(Path(entry.path))
-    return [RunDirectory(path) for path in sorted(set(found))]
+                    directories.append(Path(entry.path))
+    return [RunDirectory(path) for path in sorted(set(runs))]
 
 
 def find_weights(path: Path, weights: str | Path | int | None) -> Path | None:
@@ -219,5 +219,5 @@ def find_weights(path: Path, weights: str | Path | int | None) -> Path | None:
 def find_snapshots(path: Path) -> dict[int, Path]:
     """Return the snapshots of the run `path` by their step."""
     snapshots = RunDirectory(path).snapshots
-    found = (SNAPSHOT_NAME.fullmatch(name) for name in list_directory(snapshots))
-    return {int(name[1]): snapshots / name[0] for name in found if name}
+    matches = (SNAPSHOT_NAME.fullmatch(name) for name in list_directory(snapshots))
+    return {int(match[1]): snapshots / match[0] for match in matches if match}

@@ -105,9 +105,9 @@ class Provenance:
         used = [name for name in sorted({*before, *now}) if not compiled or name == "numpy"]
         if all(before.get(name) == now.get(name) for name in used):
             return []
-        then, here = _listed(before, used), _listed(now, used)
+        old, new = _listed(before, used), _listed(now, used)
         return [
-            f"this run was started with other instructions ({then}) than it is resumed with ({here}), which may round "
+            f"this run was started with other instructions ({old}) than it is resumed with ({new}), which may round "
             "differently, so it is no longer exact; see docs/reliability.md to limit them"
         ]
 
@@ -118,8 +118,8 @@ class Provenance:
         changed = [name for name in dict.fromkeys((*COMPARED, package)) if name in before and before[name] != now[name]]
         if not changed:
             return []
-        then, here = _listed(before, changed), _listed(now, changed)
-        return [f"this run was started with {then} and is resumed with {here}, so it is no longer exact"]
+        old, new = _listed(before, changed), _listed(now, changed)
+        return [f"this run was started with {old} and is resumed with {new}, so it is no longer exact"]
 
     def changes_of_gpu(self) -> list[str]:
         """Return a warning if the GPU, CUDA or cuDNN has changed, for a run that uses a GPU."""
@@ -127,10 +127,8 @@ class Provenance:
         before = machine.get("gpu") if isinstance(machine, dict) else None
         if not isinstance(before, dict) or before == now:
             return []
-        then, here = (_listed(found, sorted({*before, *now})) for found in (before, now))
-        return [
-            f"this run was started on another GPU ({then}) than it is resumed on ({here}), so it is no longer exact"
-        ]
+        old, new = (_listed(gpus, sorted({*before, *now})) for gpus in (before, now))
+        return [f"this run was started on another GPU ({old}) than it is resumed on ({new}), so it is no longer exact"]
 
     def write_resumption(self, step: int, threads: int, package: str, inexact_reasons: list[str]) -> None:
         """Write that this process resumes the run at `step`, and the reasons why that is not exact, if any."""
@@ -182,9 +180,9 @@ def gpu() -> dict[str, Any] | None:
     return {"names": names, "cuda": torch.version.cuda, "cudnn": cudnn}
 
 
-def _listed(found: dict[str, Any], names: Sequence[str]) -> str:
-    """Return some of the values that were found, in a line."""
-    return ", ".join(f"{name} {escape_unprintable(str(found.get(name)))[:100]}" for name in names)
+def _listed(values: dict[str, Any], names: Sequence[str]) -> str:
+    """Return the values of some names, in a line."""
+    return ", ".join(f"{name} {escape_unprintable(str(values.get(name)))[:100]}" for name in names)
 
 
 def _version(package: str) -> str | None:
@@ -203,8 +201,9 @@ def arithmetic() -> dict[str, Any]:
     from threadpoolctl import threadpool_info
 
     libraries = [library for library in threadpool_info() if library.get("architecture")]
-    ours = [library for library in libraries if Path(library["filepath"]).parent.name in ("numpy.libs", "scipy.libs")]
-    blas = {library["architecture"] for library in ours or libraries}  # other packages may have loaded theirs
+    own = ("numpy.libs", "scipy.libs")  # other packages may have loaded theirs
+    bundled = [library for library in libraries if Path(library["filepath"]).parent.name in own]
+    blas = {library["architecture"] for library in bundled or libraries}
     asked = {name: os.environ[name] for name in PYTORCH_LIMITS if name in os.environ}
     return {
         "blas": sorted({SAME_KERNELS.get(name, name) for name in blas}),
@@ -218,8 +217,8 @@ def _numpy_instructions() -> list[str]:
     introspect = getattr(np.lib, "introspect", None)  # missing in the oldest NumPy supported
     if introspect is None:
         return []
-    found = introspect.opt_func_info(func_name="^(exp|log|log1p)$", signature="float32")
-    return sorted({form["current"] for forms in found.values() for form in forms.values()})
+    functions = introspect.opt_func_info(func_name="^(exp|log|log1p)$", signature="float32")
+    return sorted({form["current"] for forms in functions.values() for form in forms.values()})
 
 
 def _processor() -> str:

@@ -14,8 +14,8 @@ def source_of(directory: Path) -> dict[str, Any]:
         return {"commit": None, "dirty": None, "changed": None, "diff": None}
     changed = (_git(directory, "status", "--porcelain", "--", ".") or "").splitlines()
     diff = _git(directory, "diff", "HEAD", "--", ".") or ""
-    shown = diff if len(diff) <= MAX_DIFF_CHARACTERS else diff[:MAX_DIFF_CHARACTERS] + "\n... (cut)\n"
-    return {"commit": commit.strip(), "dirty": bool(changed), "changed": changed, "diff": shown.replace("\0", "")}
+    kept_diff = diff if len(diff) <= MAX_DIFF_CHARACTERS else diff[:MAX_DIFF_CHARACTERS] + "\n... (cut)\n"
+    return {"commit": commit.strip(), "dirty": bool(changed), "changed": changed, "diff": kept_diff.replace("\0", "")}
 
 
 def _git(directory: Path, *arguments: str) -> str | None:

@@ -50,10 +50,11 @@ def load_ensemble(path: Path, config: TrainConfig[Any], spec: EnvSpec) -> tuple[
     expected = {name: value.numpy() for name, value in ensemble.state_dict().items()}
     check_file(path)
     try:
-        found, metadata = read_tensors_and_metadata(path, sum(one.nbytes for one in expected.values()) + HEADER_BYTES)
-        if foreign := sorted(found.keys() - expected.keys()):
+        max_bytes = sum(array.nbytes for array in expected.values()) + HEADER_BYTES
+        saved, metadata = read_tensors_and_metadata(path, max_bytes)
+        if foreign := sorted(saved.keys() - expected.keys()):
             raise ValueError(f"it has no {foreign[0]!r}")
-        arrays = {name: checked_array(found, name, array) for name, array in expected.items()}
+        arrays = {name: checked_array(saved, name, array) for name, array in expected.items()}
         step = int(metadata.get("step", 0))
         if not 0 <= step < 2**63:
             raise ValueError(f"its step is {step}")
@@ -139,11 +140,8 @@ def read_run_config(path: Path) -> TrainConfig[Any]:
 def _no_run(path: Path) -> str:
     """Return the message that `path` is not a run directory; it names those in it, or one with a similar name."""
     if not is_present(path):
-        near = [
-            escape_unprintable(str(one))
-            for one in sorted(path.parent.glob("*"))
-            if is_present(RunDirectory(one).config)
-        ]
+        siblings = (sibling for sibling in sorted(path.parent.glob("*")) if is_present(RunDirectory(sibling).config))
+        near = [escape_unprintable(str(sibling)) for sibling in siblings]
         return f"{path} does not exist{did_you_mean(str(path), near)}"
     message = f"{path} is not a run directory: it has no config.json"
     below = [escape_unprintable(str(run.path)) for run in find_runs(path, MOST_DIRECTORIES)] if path.is_dir() else []

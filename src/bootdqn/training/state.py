@@ -63,11 +63,11 @@ def set_state(training: TrainingState, state: State) -> list[str]:
     """
     components, (values, arrays) = training.components, state
     try:
-        fresh, loop = components.loop, arrays["loop"]
+        new_loop, loop_arrays = components.loop, arrays["loop"]
         spec = components.spec.observation
-        of_learner = components.learner.get_state()
+        learner_state = components.learner.get_state()
         components.learner.set_state(
-            {name: checked_array(arrays["learner"], name, array) for name, array in of_learner.items()}
+            {name: checked_array(arrays["learner"], name, array) for name, array in learner_state.items()}
         )
         components.replay.set_state(arrays["replay"])
         _check_indices(components.replay.actions, components.spec.num_actions, "actions in the replay")
@@ -75,19 +75,19 @@ def set_state(training: TrainingState, state: State) -> list[str]:
         if masked not in (None, num_actions):
             raise ValueError(f"saved with masks of {masked} actions, this run has {num_actions}")
         components.streams.set_state(values["streams"])
-        components.actor.heads[:] = checked_array(loop, "heads", components.actor.heads)
+        components.actor.heads[:] = checked_array(loop_arrays, "heads", components.actor.heads)
         _check_indices(components.actor.heads, components.actor.num_heads, "head indices")
         if isinstance(spec, DiscreteSpec):
-            _check_indices(loop["observations"], spec.num_values, "observations")
+            _check_indices(loop_arrays["observations"], spec.num_values, "observations")
         components.loop = LoopState(
             started=True,
             step=int(values["step"]),
             learning=bool(values["learning"]),
-            observations=checked_array(loop, "observations", fresh.observations).copy(),
-            lengths=checked_array(loop, "lengths", fresh.lengths).copy(),
-            returns=checked_array(loop, "returns", fresh.returns).copy(),
-            bonuses=checked_array(loop, "bonuses", fresh.bonuses).copy(),
-            legal=_legal_in(loop, components),
+            observations=checked_array(loop_arrays, "observations", new_loop.observations).copy(),
+            lengths=checked_array(loop_arrays, "lengths", new_loop.lengths).copy(),
+            returns=checked_array(loop_arrays, "returns", new_loop.returns).copy(),
+            bonuses=checked_array(loop_arrays, "bonuses", new_loop.bonuses).copy(),
+            legal=_legal_in(loop_arrays, components),
         )
         rule = training.stopping_rule
         training.metrics.set_state(values["records"])

@@ -40,8 +40,8 @@ class DeepSeaStoppingRule:
         self._count([bool(episode.info["bad_episode"]) for episode in result.finished])
 
     def _count(self, bad: list[bool]) -> None:
-        waiting = [*self._beyond_the_cap, *bad]
-        counting, self._beyond_the_cap = _split_at_cap(waiting, self._config.max_episodes, self._solved.episodes)
+        candidates = [*self._beyond_the_cap, *bad]
+        counting, self._beyond_the_cap = _split_at_cap(candidates, self._config.max_episodes, self._solved.episodes)
         for is_bad in counting:
             self._solved.add_episode(bad=is_bad)
 
@@ -205,8 +205,8 @@ class BsuiteStoppingRule:
         self._count([(end.total_reward, bool(end.info.get("bad_episode", False))) for end in result.finished])
 
     def _count(self, episodes: list[tuple[float, bool]]) -> None:
-        waiting = [*self._beyond_the_cap, *episodes]
-        counting, self._beyond_the_cap = _split_at_cap(waiting, self._cap, self._counts.episodes)
+        candidates = [*self._beyond_the_cap, *episodes]
+        counting, self._beyond_the_cap = _split_at_cap(candidates, self._cap, self._counts.episodes)
         for episode_return, bad in counting:
             self._counts.add_episode(episode_return, bad=bad)
 

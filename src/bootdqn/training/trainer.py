@@ -94,8 +94,9 @@ class Trainer:
         except TrainingError as error:
             message = f"{error} (step {self._step:,})"
             written = self._write_failure(error, message)
-            kept = "its last checkpoint" + (", and summary.json the traceback" if written and error.__cause__ else "")
-            raise TrainingError(f"{message}; {self._directory.path} keeps {kept}") from error
+            has_traceback = written and error.__cause__ is not None
+            files = "its last checkpoint" + (", and summary.json the traceback" if has_traceback else "")
+            raise TrainingError(f"{message}; {self._directory.path} keeps {files}") from error
         except Exception as error:
             if is_out_of_memory(error):
                 self._write_failure(error, f"not enough memory: {error} (step {self._step:,})")
