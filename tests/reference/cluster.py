@@ -1,6 +1,6 @@
 """A sweep on a cluster, second by second: slow, and without a formula."""
 
-from bootdqn.runs.lock import LOST_AFTER_SECONDS
+from bootdqn.runs.lock import STALE_AFTER_SECONDS
 
 
 def course(lengths, *, nodes, slots, interval, startup, replacement, failures):
@@ -20,7 +20,7 @@ def course(lengths, *, nodes, slots, interval, startup, replacement, failures):
             met, down_until[node] = met + 1, now + replacement
             for run in on_node[node]:
                 repeated += run["unsaved"]
-                queue.append({"left": run["left"] + run["unsaved"], "locked": now + LOST_AFTER_SECONDS})
+                queue.append({"left": run["left"] + run["unsaved"], "locked": now + STALE_AFTER_SECONDS})
             on_node[node] = []
         while queue:
             free = [node for node in range(nodes) if down_until[node] <= now and len(on_node[node]) < slots]

@@ -15,7 +15,7 @@ import pytest
 
 from bootdqn.common.errors import DamagedFileError, RunInUseError, TrainingError
 from bootdqn.runs import lock
-from bootdqn.runs.lock import LOST_AFTER_SECONDS, is_held, locked
+from bootdqn.runs.lock import STALE_AFTER_SECONDS, is_held, locked
 
 IN_ANOTHER_PROCESS = """
 import sys, time
@@ -154,7 +154,7 @@ def test_the_lock_of_a_killed_process_is_held_by_nobody(path):
     assert not is_held(path)
 
 
-@pytest.mark.parametrize(("silent", "held"), [(0, True), (LOST_AFTER_SECONDS + 1, False)])
+@pytest.mark.parametrize(("silent", "held"), [(0, True), (STALE_AFTER_SECONDS + 1, False)])
 def test_a_process_on_another_host_holds_the_lock_while_its_heartbeat_continues(path, silent, held):
     name_a_holder_elsewhere(path, silent)
     assert is_held(path) == held
@@ -234,7 +234,7 @@ def test_the_lock_of_a_killed_process_can_be_acquired(path):
 
 
 def test_a_holder_on_another_host_without_heartbeat_is_considered_lost(path):
-    name_a_holder_elsewhere(path, seconds_silent=LOST_AFTER_SECONDS + 1)
+    name_a_holder_elsewhere(path, seconds_silent=STALE_AFTER_SECONDS + 1)
     assert_free(path)
 
 
@@ -259,7 +259,7 @@ def test_an_unreadable_file_is_respected_while_it_is_fresh_and_lost_when_it_is_o
     with pytest.raises(RunInUseError, match=r"in use by another process: .* try again in (90|8\d) seconds"):
         assert_free(path)
     assert path.read_bytes() == content
-    age(path, LOST_AFTER_SECONDS + 1)
+    age(path, STALE_AFTER_SECONDS + 1)
     assert_free(path)
 
 
@@ -330,7 +330,7 @@ def test_of_two_processes_that_find_one_lost_lock_exactly_one_gets_it(tmp_path, 
         for number in range(40):
             path = tmp_path / f"{number}.json"
             kernel = {} if elsewhere else {"boot_id": lock._boot_id()}
-            name_a_holder_elsewhere(path, seconds_silent=LOST_AFTER_SECONDS + 1, **kernel)
+            name_a_holder_elsewhere(path, seconds_silent=STALE_AFTER_SECONDS + 1, **kernel)
             start = time.monotonic() + 0.01
             for process in processes:
                 process.take(path, start)

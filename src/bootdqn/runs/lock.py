@@ -23,7 +23,7 @@ from bootdqn.common.errors import DamagedFileError, LockLostError, RunInUseError
 from bootdqn.common.files import open_regular, read_regular
 
 HEARTBEAT_SECONDS = 10.0
-LOST_AFTER_SECONDS = 90.0
+STALE_AFTER_SECONDS = 90.0
 MAX_BYTES = 10_000
 MAX_TEXT = 300
 """Characters of each text in a lock file."""
@@ -125,7 +125,7 @@ def is_held(path: Path) -> bool:
 
 def _may_be_alive(seconds_since_heartbeat: float) -> bool:
     """Return whether a holder on another host may be alive, by the time since its last heartbeat."""
-    return -HEARTBEAT_SECONDS <= seconds_since_heartbeat < LOST_AFTER_SECONDS  # a future timestamp is not a heartbeat
+    return -HEARTBEAT_SECONDS <= seconds_since_heartbeat < STALE_AFTER_SECONDS  # a future timestamp is not a heartbeat
 
 
 def _read(path: Path) -> LockHolder | None:
@@ -186,7 +186,7 @@ def _remove_if_stale(path: Path, me: LockHolder) -> None:
         same_kernel = holder is not None and holder.boot_id == me.boot_id
         age = _age(path)
         if held_here or (not same_kernel and _may_be_alive(age)):
-            hint = "" if held_here else f"; if it is gone, try again in {LOST_AFTER_SECONDS - age:.0f} seconds"
+            hint = "" if held_here else f"; if it is gone, try again in {STALE_AFTER_SECONDS - age:.0f} seconds"
             raise RunInUseError(
                 f"run directory {path.parent} is in use by {holder or 'another process'}: wait for it, or choose "
                 f"another run directory{hint}"

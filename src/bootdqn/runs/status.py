@@ -83,13 +83,13 @@ def run_status(directory: RunDirectory, config: TrainConfig[Any] | None = None) 
         problem = f"{directory.path} is not a run directory: it has no config.json"
         return RunStatus(directory, RunState.NOT_A_RUN, problem=problem, advice=_CHOOSE_ANOTHER)
     try:
-        found = directory.read_config()
+        stored = directory.read_config()
     except DamagedFileError as error:
         return RunStatus(directory, RunState.DAMAGED, problem=str(error))
     wanted = None if config is None else to_flat(config)
-    change = None if wanted is None else budget_change(found, wanted)
-    status = RunStatus(directory, RunState.INCOMPLETE, found, new_budget=change is not None)
-    if wanted is not None and change is None and (different := differences(found, wanted)):
+    change = None if wanted is None else budget_change(stored, wanted)
+    status = RunStatus(directory, RunState.INCOMPLETE, stored, new_budget=change is not None)
+    if wanted is not None and change is None and (different := differences(stored, wanted)):
         listed = ", ".join(f"{key:.50}: {old!r:.100} there, {new!r} here" for key, (old, new) in different.items())
         problem = f"{directory.path} holds another configuration ({listed})"
         return replace(status, state=RunState.OTHER_CONFIG, problem=problem, advice=_CHOOSE_ANOTHER)

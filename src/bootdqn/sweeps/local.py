@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from bootdqn.common.errors import RunInUseError, TrainingError, UsageError
 from bootdqn.config.train import LoggerConfig, SavingConfig
-from bootdqn.runs.lock import LOST_AFTER_SECONDS
+from bootdqn.runs.lock import STALE_AFTER_SECONDS
 from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.runs.user_code_imports import UserCodeImports, imported_user_code
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, SweepOutcome, execute
@@ -21,7 +21,7 @@ from bootdqn.training.callbacks import Progress, RunCallbacks
 
 POLL_SECONDS = 0.2
 """How long to wait for events before signals to this process are checked."""
-LOCK_CHECK_SECONDS = LOST_AFTER_SECONDS / 20
+LOCK_CHECK_SECONDS = STALE_AFTER_SECONDS / 20
 
 
 class RunSettings(NamedTuple):

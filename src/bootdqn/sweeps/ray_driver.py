@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from bootdqn.common.errors import DamagedFileError, UsageError, install_command
 from bootdqn.common.text import format_bytes, format_count
 from bootdqn.runs.directory import RunDirectory
-from bootdqn.runs.lock import LOST_AFTER_SECONDS, LockHolder, holder_of
+from bootdqn.runs.lock import STALE_AFTER_SECONDS, LockHolder, holder_of
 from bootdqn.runs.summary import seconds_left
 from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, execute
 from bootdqn.sweeps.local import RunSettings, train_planned_run
@@ -30,7 +30,7 @@ from bootdqn.training.callbacks import Progress
 POLL_SECONDS = 1.0
 STOP_TIMEOUT_SECONDS = 120.0
 NODE_CHECK_SECONDS = 5.0
-LOCK_TIMEOUT_SECONDS = 4 * LOST_AFTER_SECONDS
+LOCK_TIMEOUT_SECONDS = 4 * STALE_AFTER_SECONDS
 """How long to wait for a run that another worker still trains: a node that is cut off from the cluster needs up to two
 minutes to notice, and then its lock has to expire."""
 NODE_LOST = "its node was lost"

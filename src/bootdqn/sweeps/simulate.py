@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from bootdqn.common.errors import UsageError
 from bootdqn.common.random_streams import random_stream
-from bootdqn.runs.lock import LOST_AFTER_SECONDS
+from bootdqn.runs.lock import STALE_AFTER_SECONDS
 from bootdqn.sweeps.cluster_file import ClusterConfig
 
 MAX_FAILURES = 100_000
@@ -270,7 +270,7 @@ class _Sweep:
         for run in [one for one in self.running if one.node == index]:
             lost = min(run.phase * run.cycle * run.progress, run.job.seconds - run.remaining)
             self._lost += lost
-            run.remaining, run.phase, run.locked_until = run.remaining + lost, 0.0, self.now + LOST_AFTER_SECONDS
+            run.remaining, run.phase, run.locked_until = run.remaining + lost, 0.0, self.now + STALE_AFTER_SECONDS
             self._release(run)
             self.waiting.append(run)
 
