@@ -171,6 +171,31 @@ def test_the_baseline_is_bootdqn_with_the_fewest_settings_and_never_dqn():
     assert against_baseline(both[1:2])[0] is None
 
 
+def test_a_task_without_the_sections_baseline_has_its_own():
+    plain = [result(strategy, 10, seed) for strategy in ("greedy", "gain") for seed in range(4)]
+    with_prior = [result(strategy, 20, seed, prior_scale=3.0) for strategy in ("greedy", "gain") for seed in range(4)]
+    table, rows = against_baseline(plain + with_prior)
+    assert table.title.endswith("against the baseline")
+    assert [(row["task"], row["baseline"]) for row in rows] == [
+        ("DeepSea, N = 10", "BootDQN: 100"),
+        ("DeepSea, N = 20", "BootDQN + prior 3: 100"),
+    ]
+
+
+def test_tasks_without_the_chosen_baseline_are_named():
+    small = [result(strategy, 10, seed) for strategy in ("greedy", "gain") for seed in range(4)]
+    large = [result(strategy, 20, seed) for strategy in ("greedy", "ucb") for seed in range(4)]
+    table, rows = against_baseline(small + large, baseline="BootDQN-Gain")
+    assert [row["task"] for row in rows] == ["DeepSea, N = 10"]
+    assert "Left out, since BootDQN-Gain was not run there: DeepSea, N = 20." in table.note
+    assert "Left out" not in against_baseline(small + large)[0].note
+
+
+def test_one_seed_against_many_is_not_tested():
+    runs = [result("greedy", 10, seed) for seed in range(45)] + [result("gain", 10, 0, 50)]
+    assert against_baseline(runs)[1][0]["rank test"] == "too few seeds"
+
+
 def test_another_algorithm_is_the_baseline_by_its_label():
     runs = [result(name, 10, 0) for name in ("greedy", "ucb", "gain")]
     table, rows = against_baseline(runs, baseline="BootDQN-Gain")
@@ -183,7 +208,7 @@ def test_another_algorithm_is_the_baseline_by_its_label():
     every_step = [result("gain", 10, 0, update_every=1), result("gain", 10, 0, update_every=1, prior_scale=3.0)]
     with pytest.raises(UsageError, match="did you mean 'BootDQN-Gain, update every step'"):
         against_baseline(every_step, baseline="BootDQN-Gain")
-    with pytest.raises(UsageError, match=r"got 'BootDQN'; no run has a result yet$"):
+    with pytest.raises(UsageError, match=r"got 'BootDQN'; no run on DeepSea, .* has a result yet$"):
         against_baseline([], baseline="BootDQN")
 
 

@@ -141,7 +141,7 @@ def baseline_table(
         deep_sea_runs: Runs on DeepSea that count.
         evaluations: Those of the runs of each suite that count.
         gym_runs: Finished runs of `train gym` that count.
-        baseline: Label of an algorithm (None: in each section of the report BootDQN, that with the fewest settings).
+        baseline: Label of an algorithm (None: BootDQN, that with the fewest settings).
 
     Raises:
         UsageError: No algorithm has the label.
@@ -149,19 +149,18 @@ def baseline_table(
     sections = _results_by_section(deep_sea_runs, evaluations, gym_runs)
     if baseline is not None:
         _check_label(baseline, [result.label for found in chain(*sections) for result in found.results.values()])
+    against = [(task, _baseline_of(task, section, baseline)) for section in sections for task in section]
     comparisons = [
-        found.compare(variant, theirs)
-        for section in sections
-        if (theirs := _find_baseline(section, baseline)) is not None
-        for found in section
-        if theirs in found.results
-        for variant in found.results
+        task.compare(variant, theirs)
+        for task, theirs in against
+        if theirs is not None
+        for variant in task.results
         if variant != theirs
     ]
     if not comparisons:
         return None
     labels = {comparison.theirs.label for comparison in comparisons}
-    against = labels.pop() if len(labels) == 1 else "the baseline"
+    rival = labels.pop() if len(labels) == 1 else "the baseline"
     p_values = [comparison.p_value() for comparison in comparisons]
     corrected = iter(holm([p for p in p_values if p is not None]))
     rows = []
@@ -171,10 +170,12 @@ def baseline_table(
     columns = (
         "task", "measure", "algorithm", "baseline", "difference", "95 % interval", "rank test", "corrected", "seeds",
     )  # fmt: skip
-    note = f"Means over seeds; the difference is the algorithm less {against}. {HOW_COMPARED}"
+    note = f"Means over seeds; the difference is the algorithm less {rival}. {HOW_COMPARED}"
     note += _correction_note(comparisons, sum(p is not None for p in p_values))
     note += BOUNDS if any(one.censored for one in comparisons) else ""
-    title = f"Every algorithm against {against}"
+    if left_out := [task.task for task, theirs in against if theirs is None and len(task.results) > 1]:
+        note += f" Left out, since {baseline or 'BootDQN'} was not run there: {', '.join(left_out)}."
+    title = f"Every algorithm against {rival}"
     return Table("against-baseline", title, columns, rows, note, text_columns=columns[:4])
 
 
@@ -198,9 +199,15 @@ def _check_label(wanted: str, labels: Sequence[str]) -> None:
     known = list(dict.fromkeys(labels))
     if wanted not in known:
         longer = [name for name in known if name.lower().startswith(wanted.lower())]
-        choices = f"choose from {', '.join(map(repr, known))}" if known else "no run has a result yet"
+        choices = f"choose from {', '.join(map(repr, known))}" if known else "no run on DeepSea, Atari, MinAtar or Gymnasium has a result yet"
         hint = did_you_mean(min(longer, key=len) if longer else wanted, known, choices)
         raise UsageError(f"--baseline must be the label of an algorithm in these results, got {wanted!r}{hint}")
+
+
+def _baseline_of(task: TaskResults, section: Sequence[TaskResults], wanted: str | None) -> Variant | None:
+    """Return the baseline on a task: that of its section if it was run there, else the task's own; None without one."""
+    of_section = _find_baseline(section, wanted)
+    return of_section if of_section in task.results else _find_baseline([task], wanted)
 
 
 def _find_baseline(section: Sequence[TaskResults], wanted: str | None) -> Variant | None:

@@ -162,8 +162,11 @@ def format_p_value(p: float) -> str:
 
 
 def can_differ(ours: int, theirs: int, level: float = LEVEL) -> bool:
-    """Return whether groups of so many values, all of one below all of the other, differ significantly."""
-    return 2 / comb(ours + theirs, ours) < level
+    """Return whether groups of so many values, all of one below all of the other, differ significantly.
+
+    A single value is not compared, however many there are on the other side.
+    """
+    return min(ours, theirs) > 1 and 2 / comb(ours + theirs, ours) < level
 
 
 def seeds_to_differ(level: float = LEVEL) -> int:
