@@ -103,8 +103,8 @@ def test_a_strategy_may_be_an_object_of_a_registered_user_class(user_code):
     user_code.forget()
     with pytest.raises(ValueError, match=r"Mine is not known yet: write @bootdqn.register_strategy above it"):
         bootdqn.train({"environment": "deep-sea", "strategy": mine()}, "nowhere")
-    for wrong in (mine, 3, None):
-        with pytest.raises(ValueError, match="--strategy must be a text"):
+    for wrong, message in ((mine, r"a class; write Mine\(\)"), (3, "must be a text, got 3"), (None, "must be a text")):
+        with pytest.raises(ValueError, match=message):
             bootdqn.train({"environment": "deep-sea", "strategy": wrong}, "nowhere")
 
 
@@ -520,3 +520,22 @@ def test_a_dry_run_warns_of_runs_that_cannot_be_trained(tmp_path):
     other.write_text("not a run")
     with pytest.warns(UserWarning, match="seed-0 is not a run directory"):
         bootdqn.sweep(path, out=tmp_path / "out", dry_run=True, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"strategy": bootdqn.Gain}, r"got a class; write Gain\(\)"),
+        ({"strategy": 3}, "strategy must be a text or None, got 3"),
+        ({"head": True}, "head must be a whole number or None, got True"),
+        ({"step": 1.5, "figure": "x.png"}, "step must be a whole number or None"),
+    ],
+)
+def test_inspect_refuses_what_the_command_line_refuses(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bootdqn.inspect(tmp_path, progress=False, **arguments)
+
+
+def test_a_report_takes_a_label_as_its_baseline(tmp_path):
+    with pytest.raises(ValueError, match="baseline must be a text or None, got 3"):
+        bootdqn.report(tmp_path, baseline=3)

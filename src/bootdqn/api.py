@@ -150,6 +150,8 @@ def _strategy_text(strategy: Any) -> Any:
         return format_strategy(strategy)
     if is_dataclass(strategy) and not isinstance(strategy, type):
         raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")
+    if isinstance(strategy, type):
+        raise ValueError(f"strategy must be an object or a text, got a class; write {strategy.__name__}()")
     return strategy
 
 
@@ -348,6 +350,7 @@ def report(
         raise ValueError("report needs a directory, as in bootdqn.report('runs/deepsea')")
     page = check_value("out", HtmlFile | None, _as_path(out))
     check_value("port", Port | None, port)
+    check_value("baseline", str | None, baseline)
     check_report(page, baseline, port, watch=watch, as_flags=False)
     roots = [Path(directory) for directory in directories]
     if watch:
@@ -396,8 +399,8 @@ def inspect(
     check_value("episodes", PositiveInt, episodes)
     check_value("max_steps", PositiveInt, max_steps)
     check_value("seed", NonNegativeInt, seed)
-    check_value("head", int | None, head)
-    check_value("step", int | None, step)
+    head = check_value("head", int | None, _as_python(head))
+    step = check_value("step", int | None, _as_python(step))
     page = check_value("out", HtmlFile | None, _as_path(out))
     plotted = check_value("figure", FigureFile | None, _as_path(figure))
     check_inspection(page, plotted, step, as_flags=False)
@@ -409,7 +412,7 @@ def inspect(
             weights=weights,
             episodes=episodes,
             max_steps=max_steps,
-            strategy=_strategy_text(strategy),
+            strategy=check_value("strategy", str | None, _strategy_text(strategy)),
             head=head,
             seed=seed,
             figure=plotted,

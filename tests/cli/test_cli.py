@@ -194,6 +194,17 @@ def test_the_demo_inspects_an_agent_that_still_explores(tmp_path, capsys):
     assert int(changed) > 0
 
 
+def test_a_demo_with_other_settings_in_its_directory_fails_without_a_table_or_a_promise(tmp_path, capsys):
+    arguments = ["demo", "--out", str(tmp_path), "--sizes", "3", "--num-seeds", "1", "--strategies", "greedy"]
+    assert run_command_line([*arguments, "--workers", "1", "--max-episodes", "12"]) == 0
+    capsys.readouterr()
+    assert run_command_line([*arguments, "--workers", "1", "--max-episodes", "30"]) == 1
+    printed = capsys.readouterr()
+    assert "report.html" not in printed.out
+    assert "is finished (max_episodes 12)" in printed.err
+    assert "resumes" not in printed.err
+
+
 def test_the_demo_ends_by_naming_the_page(tmp_path, capsys):
     out = tmp_path / "demo"
     arguments = ["demo", "--out", str(out), "--sizes", "3", "4", "--num-seeds", "2", "--max-episodes", "30"]

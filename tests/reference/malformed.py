@@ -189,6 +189,8 @@ MALFORMED = {
     "sweep paper-deepsea strategy=[greedy,gain]": 'write \'strategy=["greedy", "gain"]\'',
     "sweep paper-deepsea strategy=greedy,evoi:reduce=sum": 'write \'strategy=["greedy", "evoi:reduce=sum"]\'',
     "sweep paper-deepsea seed=0,1": "seed=0,1 is not a list; write 'seed=[0, 1]'",
+    "sweep paper-deepsea max_episodes=1,000": "write the number without commas, max_episodes=1000",
+    "sweep paper-deepsea hidden_sizes=[8,8],[16]": "as in 'seed=[0, 1]' or 'hidden_sizes=[[8, 8], [16]]'",
     "sweep paper-deepsea --seed 3": "unknown flag --seed; did you mean seed=VALUE, without dashes?",
     "sweep paper-deepsea --strategy=gain": "did you mean strategy=VALUE, without dashes?",
     # Directories and files that are something else, or not there

@@ -67,19 +67,15 @@ class DemoCommand:
         console.print(f"{format_count(len(runs), 'run')} on DeepSea, at most {most} each, in {self.out}")
         outcome = run_sweep(runs, self.out, console, workers=self.workers)
         _print_failures(outcome, self.out)
-        planned = {str(run.name) for run in runs}
-        found = load_runs(self.out)
-        finished = found[found.run.isin(planned) & (found.status == "finished")]
-        if len(finished):
-            console.print(terminal_table(finished))
+        finished = {str(end.run.name) for end in outcome.ended if end.finished}
+        if finished:
+            table = load_runs(self.out)
+            console.print(terminal_table(table[table.run.isin(finished)]))
             page = write_report(self.out, self.out / "report.html")
             self._inspect(runs, console)
             console.print(f"Open {page} in a browser.")
-        missing = len(runs) - len(finished)
-        if missing:
-            message = f"{missing} of {format_count(len(runs), 'run')} did not finish; the same command resumes them"
-            print(message, file=sys.stderr)
-        return outcome.stop_exit_code or (1 if missing else 0)
+        _print_unfinished(runs, outcome, self.out)
+        return outcome.stop_exit_code or (0 if len(finished) == len(runs) else 1)
 
     def _inspect(self, runs: list[PlannedRun], console: Any) -> None:
         """Inspect the last strategy at the largest size, while it explores: at its last snapshot but one."""
@@ -99,6 +95,14 @@ class DemoCommand:
 def _print_failures(outcome: SweepOutcome, out: Path) -> None:
     for line in describe_failures(outcome.ended, out):
         print(f"failed: {line}", file=sys.stderr)
+
+
+def _print_unfinished(runs: list[PlannedRun], outcome: SweepOutcome, out: Path) -> None:
+    """Print how many runs the same command would resume: all but those that would fail again."""
+    not_retryable = {end.run.name for end in outcome.ended if end.error is not None and end.fault is Fault.USAGE}
+    if left := [run for run in split_done(runs, out)[0] if run.name not in not_retryable]:
+        which = "them" if len(left) == len(runs) else format_count(len(left), "run")
+        print(f"the same command resumes {which}", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -167,8 +171,5 @@ class SweepCommand:
         print(f"{finished} of {format_count(len(runs), 'run')} finished in {out}")
         if finished:
             print(f"{shlex.join(['bootdqn', 'report', str(out)])} writes a page with their tables and figures")
-        hopeless = {end.run.name for end in outcome.ended if end.error is not None and end.fault is Fault.USAGE}
-        if left := [run for run in split_done(runs, out)[0] if run.name not in hopeless]:
-            which = "them" if len(left) == len(runs) else format_count(len(left), "run")
-            print(f"the same command resumes {which}", file=sys.stderr)
+        _print_unfinished(runs, outcome, out)
         return outcome.stop_exit_code or (0 if finished == len(runs) else 1)

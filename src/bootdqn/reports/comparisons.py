@@ -199,7 +199,8 @@ def _check_label(wanted: str, labels: Sequence[str]) -> None:
     known = list(dict.fromkeys(labels))
     if wanted not in known:
         longer = [name for name in known if name.lower().startswith(wanted.lower())]
-        choices = f"choose from {', '.join(map(repr, known))}" if known else "no run on DeepSea, Atari, MinAtar or Gymnasium has a result yet"
+        nothing = "no run on DeepSea, Atari, MinAtar or Gymnasium has a result yet"
+        choices = f"choose from {', '.join(map(repr, known))}" if known else nothing
         hint = did_you_mean(min(longer, key=len) if longer else wanted, known, choices)
         raise UsageError(f"--baseline must be the label of an algorithm in these results, got {wanted!r}{hint}")
 

@@ -127,9 +127,9 @@ class Sweep:
             kind = kinds.get(key, Any)
             value = _parse_override(kind, text)
             if isinstance(value, str) and _looks_like_a_list(kind, value):
-                words = [parse_as(bool | int | float | str, word.strip()) for word in split_values(value.strip("[]"))]
-                fixed = shlex.quote(f"{key}={json.dumps(words, ensure_ascii=False)}")
-                raise UsageError(f"{override} is not a list; write {fixed}")
+                if re.fullmatch(r"\d{1,3}(,\d{3})+", value):
+                    raise UsageError(f"{override}: write the number without commas, {key}={value.replace(',', '')}")
+                raise UsageError(f"{override} is not a list; {_suggested_list(key, kind, value)}")
             for variant in variants:
                 variant.pop(key, None)
             if key in axes or _is_axis(kind, value):
@@ -241,6 +241,16 @@ def _is_axis(kind: Any, value: Any) -> bool:
 def _looks_like_a_list(kind: Any, text: str) -> bool:
     """Return whether a text that is no list was meant as one; the parameters of a strategy may have commas."""
     return text.startswith("[") or (kind is not Any and "," in text.partition(":")[0] and item_kind(kind) is None)
+
+
+def _suggested_list(key: str, kind: Any, text: str) -> str:
+    """Return what to write instead of a text that was meant as a list."""
+    words = [word.strip(" '\"") for word in split_values(text.strip("[]"))]
+    try:
+        values = [parse_as(kind, word) for word in words]
+    except ValueError:
+        return "a list is in brackets and quotes, as in 'seed=[0, 1]' or 'hidden_sizes=[[8, 8], [16]]'"
+    return f"write {shlex.quote(f'{key}={json.dumps(values, ensure_ascii=False)}')}"
 
 
 def _parse_override(kind: Any, text: str) -> Any:
