@@ -15,7 +15,7 @@ from bootdqn.exploration.registry import format_strategy, parse_strategy, regist
 from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Ids, Strategy, Ucb, Vote
 from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversity
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "Boltzmann",
