@@ -3,7 +3,7 @@
 from bootdqn.common.text import format_bytes, format_duration
 from bootdqn.config.train import SavingConfig
 from bootdqn.reports.tables import Table
-from bootdqn.sweeps.cluster_cost import jobs_of, simulate_failures, spread
+from bootdqn.sweeps.cluster_cost import jobs_of, median_and_percentiles, simulate_failures
 from bootdqn.sweeps.cluster_file import load_cluster
 from bootdqn.sweeps.cost import in_scheduling_order
 from bootdqn.sweeps.simulate import simulate
@@ -28,15 +28,15 @@ def clusters_table(study: str) -> str:
     for stem, name in CLUSTERS.items():
         cluster = load_cluster(ROOT / f"examples/cluster/{stem}.toml")
         jobs = jobs_of(runs, cluster, SavingConfig())
-        calm, failing = simulate(jobs, cluster), simulate_failures(jobs, cluster)
-        hours = calm.seconds / 3600 * cluster.nodes * (cluster.gpus or cluster.cores)
+        without_failures, failing = simulate(jobs, cluster), simulate_failures(jobs, cluster)
+        hours = without_failures.seconds / 3600 * cluster.nodes * (cluster.gpus or cluster.cores)
         rows.append((
             f"[{name}](../examples/cluster/{stem}.toml)",
-            str(calm.most_at_a_time),
-            format_duration(calm.seconds),
-            spread([one.seconds for one in failing], format_duration),
+            str(without_failures.most_at_a_time),
+            format_duration(without_failures.seconds),
+            median_and_percentiles([one.seconds for one in failing], format_duration),
             f"{hours:,.0f}",
-            format_bytes(calm.most_disk),
-            format_bytes(calm.written),
+            format_bytes(without_failures.most_disk),
+            format_bytes(without_failures.written),
         ))  # fmt: skip
     return Table("", "", COLUMNS, rows, text_columns=("cluster",)).to_markdown()

@@ -72,7 +72,7 @@ def flat_of(settings):
 
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        finished = run.RunOutcome({"status": "finished"}, 0)
+        finished = run.RunExit({"status": "finished"}, 0)
         patch.setattr(run, "train_run", lambda config, *_, **__: seen.append(config) or finished)
         bootdqn.train(settings, "nowhere")
     return to_flat(*seen)

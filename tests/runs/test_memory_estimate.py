@@ -17,7 +17,7 @@ from bootdqn.config.train import resolve
 from bootdqn.replay.buffer import ReplayBuffer
 from bootdqn.runs import resources as module
 from bootdqn.runs.resources import ResourceEstimate, check_memory_and_disk
-from bootdqn.sweeps.cost import costs, memory_needed
+from bootdqn.sweeps.cost import estimate_costs, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.loop import make_components
 from bootdqn.training.run import train_run
@@ -80,7 +80,7 @@ def test_more_environments_than_fit_are_an_error_before_they_are_made(tmp_path, 
     with pytest.raises(UsageError, match=r"100,000,000 environments need .* 300 MiB are available; lower --num-envs"):
         train_run(many, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    (error,) = costs([PlannedRun(PurePosixPath("many"), many)])
+    (error,) = estimate_costs([PlannedRun(PurePosixPath("many"), many)])
     assert "lower --num-envs" in str(error)
     assert memory_needed([PlannedRun(PurePosixPath("many"), many)]) == [0]
 

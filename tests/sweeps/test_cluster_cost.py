@@ -10,7 +10,7 @@ from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.config.train import SavingConfig
 from bootdqn.runs.resources import ResourceEstimate
-from bootdqn.sweeps.cluster_cost import jobs_of, simulate_sweep, spread
+from bootdqn.sweeps.cluster_cost import jobs_of, median_and_percentiles, simulate_sweep
 from bootdqn.sweeps.cluster_file import ClusterConfig, load_cluster
 from bootdqn.sweeps.cost import Cost
 from bootdqn.sweeps.sweep_file import load_sweep
@@ -77,7 +77,7 @@ def test_a_run_at_an_assumed_speed_takes_its_training_and_evaluation_frames():
 def test_a_run_at_a_measured_speed_takes_the_time_that_a_dry_run_here_estimates(monkeypatch):
     needed = ResourceEstimate(replay=1000, networks=600, memory=2000, disk=3000, weights=125)
     cost = Cost(160, 96.0, needed, evaluation_seconds=16.0)
-    monkeypatch.setattr("bootdqn.sweeps.cluster_cost.costs", lambda runs, _: [cost] * len(runs))
+    monkeypatch.setattr("bootdqn.sweeps.cluster_cost.estimate_costs", lambda runs, _: [cost] * len(runs))
     run = planned("a", eval_every_steps=50, eval_episodes=2, replay_capacity=100)
     (job,) = jobs_of([run], ClusterConfig(4, 4.0), SavingConfig(checkpoint_every_minutes=0.5))
     assert (job.seconds, job.memory, job.state, job.replay, job.disk) == (96.0, 2000, 500, 1000, 3000)
@@ -89,7 +89,7 @@ def test_a_run_at_a_measured_speed_takes_the_time_that_a_dry_run_here_estimates(
 
 def test_a_run_that_cannot_be_trained_is_an_error(monkeypatch):
     runs = [planned("a"), planned("b")]
-    monkeypatch.setattr("bootdqn.sweeps.cluster_cost.costs", lambda *_: [UsageError("no"), UsageError("no")])
+    monkeypatch.setattr("bootdqn.sweeps.cluster_cost.estimate_costs", lambda *_: [UsageError("no"), UsageError("no")])
     with pytest.raises(UsageError, match="no"):
         jobs_of(runs, ClusterConfig(4, 4.0), SavingConfig())
 
@@ -104,26 +104,28 @@ def test_the_table_has_the_totals_without_and_with_failures(tmp_path):
     runs = [planned(f"seed-{seed}", seed=seed) for seed in range(4)]
     settings = {"frames_per_second": 0.01, "gpus": 2, "startup_seconds": 0.0}
     table, problems = simulate_sweep(runs, tmp_path, ClusterConfig(1, 4.0, 2, **settings), SavingConfig())
-    calm = rows_of(table)
+    without_failures = rows_of(table)
     assert problems == []
-    assert calm["runs at a time, at most"] == ("2",)
-    assert calm["wall time"] == ("8h 53m",)
-    assert calm["GPU hours, all nodes until the end"] == ("35.56",)
-    assert calm["GPU hours with a run"] == ("17.78",)
+    assert without_failures["runs at a time, at most"] == ("2",)
+    assert without_failures["wall time"] == ("8h 53m",)
+    assert without_failures["GPU hours, all nodes until the end"] == ("35.56",)
+    assert without_failures["GPU hours with a run"] == ("17.78",)
     cluster = ClusterConfig(1, 4.0, 2, **settings, node_failures_per_hour=0.1)
     failing = rows_of(simulate_sweep(runs, tmp_path, cluster, SavingConfig()).table)
-    assert {name: cells[0] for name, cells in failing.items()}.items() >= {n: c[0] for n, c in calm.items()}.items()
+    assert {name: cells[0] for name, cells in failing.items()}.items() >= {
+        n: c[0] for n, c in without_failures.items()
+    }.items()
     assert re.fullmatch(r"\d+h \d\dm \(\d+h \d\dm to \d+h \d\dm\)", failing["wall time"][1])
 
 
 def test_a_spread_is_the_median_and_the_fifth_and_ninety_fifth_of_a_hundred():
-    assert spread(list(range(101)), "{:g}".format) == "50 (5 to 95)"
-    assert spread([3.0] * 9, "{:g}".format) == "3"
+    assert median_and_percentiles(list(range(101)), "{:g}".format) == "50 (5 to 95)"
+    assert median_and_percentiles([3.0] * 9, "{:g}".format) == "3"
 
 
 def test_finished_runs_are_left_out(tmp_path, monkeypatch):
     runs = [planned(f"seed-{seed}", seed=seed) for seed in range(2)]
-    monkeypatch.setattr("bootdqn.sweeps.cluster_cost.split_done", lambda *_: ([], []))
+    monkeypatch.setattr("bootdqn.sweeps.cluster_cost.split_remaining", lambda *_: ([], []))
     with pytest.raises(UsageError, match=r"no run in .* is left to simulate"):
         simulate_sweep(runs, tmp_path, ClusterConfig(1, 4.0), SavingConfig())
 

@@ -20,13 +20,13 @@ from bootdqn.sweeps.cost import (
     Cost,
     _finishing_time,
     _Probe,
-    costs,
     dry_run,
+    estimate_costs,
     max_evaluation_steps,
     runs_at_a_time,
 )
-from bootdqn.sweeps.executor import Ended, SweepOutcome
-from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, load_sweep
+from bootdqn.sweeps.executor import Ended, SweepExit
+from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_sweep, load_sweep
 from reference.planned import planned
 
 FINISHED = {"status": "finished"}
@@ -57,10 +57,10 @@ def cells_of(table):
 
 
 def test_a_dry_run_has_a_row_for_each_cell_and_not_for_each_seed(tmp_path, monkeypatch):
-    runs = deep_sea_race(["greedy", "gain"], [3, 4], num_seeds=5, max_episodes=7).runs()
+    runs = deep_sea_sweep(["greedy", "gain"], [3, 4], num_seeds=5, max_episodes=7).runs()
     needed = ResourceEstimate(0, 0, 20 * 2**20, 30 * 2**20)
-    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
-    monkeypatch.setattr("bootdqn.sweeps.cost.split_done", lambda runs, _: (runs[1:], [Ended(runs[0], FINISHED)]))
+    monkeypatch.setattr("bootdqn.sweeps.cost.estimate_costs", lambda todo, _: [cost_of(one, needed) for one in todo])
+    monkeypatch.setattr("bootdqn.sweeps.cost.split_remaining", lambda runs, _: (runs[1:], [Ended(runs[0], FINISHED)]))
     table, problems = dry_run(runs, tmp_path, workers=1)
     assert cells_of(table) == [
         ("size-3 greedy", "5, 1 done", "21", "21s", "20 MiB", "30 MiB"),
@@ -72,10 +72,10 @@ def test_a_dry_run_has_a_row_for_each_cell_and_not_for_each_seed(tmp_path, monke
 
 
 def test_runs_that_cannot_be_trained_are_listed_below_those_that_can(tmp_path, monkeypatch):
-    runs = deep_sea_race(["greedy", "gain"], [3], num_seeds=2, max_episodes=7).runs()
+    runs = deep_sea_sweep(["greedy", "gain"], [3], num_seeds=2, max_episodes=7).runs()
     error, needed = UsageError("no gain today"), ResourceEstimate(0, 0, 0, 0)
     monkeypatch.setattr(
-        "bootdqn.sweeps.cost.costs",
+        "bootdqn.sweeps.cost.estimate_costs",
         lambda todo, _: [error if one.config.actor.strategy == "gain" else cost_of(one, needed) for one in todo],
     )
     table, problems = dry_run(runs, tmp_path, workers=1)
@@ -84,7 +84,7 @@ def test_runs_that_cannot_be_trained_are_listed_below_those_that_can(tmp_path, m
         ("size-3 gain", "2", "", "not possible"),
     ]
     assert problems == ["2 runs cannot be trained: no gain today"]
-    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [error] * len(todo))
+    monkeypatch.setattr("bootdqn.sweeps.cost.estimate_costs", lambda todo, _: [error] * len(todo))
     with pytest.raises(UsageError, match="no gain today"):
         dry_run(runs, tmp_path, workers=1)
 
@@ -104,7 +104,7 @@ def test_without_the_emulator_a_dry_run_names_what_to_install_in_a_line(tmp_path
 def test_a_dry_run_counts_the_frames_of_games_and_fits_80_columns(tmp_path, monkeypatch):
     runs = load_sweep("paper-atari").runs()
     needed = ResourceEstimate(0, 0, 20 * 2**30, 30 * 2**30)
-    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda todo, _: [cost_of(one, needed) for one in todo])
+    monkeypatch.setattr("bootdqn.sweeps.cost.estimate_costs", lambda todo, _: [cost_of(one, needed) for one in todo])
     table, _ = dry_run(runs, tmp_path, workers=1)
     assert {row[2] for row in cells_of(table)} == {f"{200_000_000:,}"}
     console = Console(width=80, file=io.StringIO())
@@ -116,7 +116,7 @@ def test_a_dry_run_counts_the_frames_of_games_and_fits_80_columns(tmp_path, monk
 
 def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
     cost = Cost(5, 10.0, ResourceEstimate(0, 0, 123 * 2**20, 456 * 2**20))
-    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda runs, _: [cost] * len(runs))
+    monkeypatch.setattr("bootdqn.sweeps.cost.estimate_costs", lambda runs, _: [cost] * len(runs))
     (tmp_path / "own.toml").write_text(
         "[base]\nenvironment = 'deep-sea'\n[axes]\nunscaled_move_cost = [0.0123456789]\ntarget_rate = [0.123456789]\n"
         "learning_rate = [0.00123456789]\nmask_probability = [0.987654321]\n"
@@ -131,10 +131,10 @@ def test_a_dry_run_into_a_file_is_not_cut(tmp_path, capsys, monkeypatch):
 
 
 def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
-    runs = deep_sea_race(["greedy"], [3, 4, 5, 6], num_seeds=1, max_episodes=5).runs()
+    runs = deep_sea_sweep(["greedy"], [3, 4, 5, 6], num_seeds=1, max_episodes=5).runs()
     needed = [(2, 700, 10.0), (8, 100, 30.0), (4, 300, 10.0), (1, 500, 25.0)]  # MiB of memory and of disk, seconds
     found = [Cost(5, seconds, ResourceEstimate(0, 0, memory * 2**20, disk * 2**20)) for memory, disk, seconds in needed]
-    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda *_: found)
+    monkeypatch.setattr("bootdqn.sweeps.cost.estimate_costs", lambda *_: found)
     assert dry_run(runs, tmp_path, workers=2).table.caption == (
         "at most 45s with 2 at a time, 12 MiB of memory and 1.2 GiB of disk for the runs in progress"
     )
@@ -147,8 +147,10 @@ def test_a_dry_run_adds_up_what_is_needed_at_a_time(tmp_path, monkeypatch):
 
 
 def test_a_dry_run_plans_as_many_at_a_time_as_the_sweep_will(tmp_path, monkeypatch):
-    runs = deep_sea_race(["greedy"], [3, 4, 5], num_seeds=1, max_episodes=5).runs()
-    monkeypatch.setattr("bootdqn.sweeps.cost.costs", lambda *_: [Cost(5, 10.0, ResourceEstimate(0, 0, 6, 0))] * 3)
+    runs = deep_sea_sweep(["greedy"], [3, 4, 5], num_seeds=1, max_episodes=5).runs()
+    monkeypatch.setattr(
+        "bootdqn.sweeps.cost.estimate_costs", lambda *_: [Cost(5, 10.0, ResourceEstimate(0, 0, 6, 0))] * 3
+    )
     monkeypatch.setattr("bootdqn.sweeps.cost.available_memory", lambda: 8)
     monkeypatch.setattr("bootdqn.sweeps.cost.available_cores", lambda: 2)
     assert "; running 1 at a time; at most 30s with 1 at a time" in dry_run(runs, tmp_path, None).table.caption
@@ -192,7 +194,7 @@ def test_runs_with_evaluations_are_tried_apart_from_those_without(monkeypatch):
 
     monkeypatch.setattr("bootdqn.sweeps.cost._probe", probe)
     settings = [DIVE | {"eval_every_steps": every, "seed": seed} for every in (None, 500, 700) for seed in (0, 1)]
-    found = costs([PlannedRun(PurePosixPath(), resolve(from_flat(one))) for one in settings])
+    found = estimate_costs([PlannedRun(PurePosixPath(), resolve(from_flat(one))) for one in settings])
     assert [config.env.eval_every_steps for config in tried] == [None, 500]
     assert [cost.seconds for cost in found] == [100.0, 100.0, 120.0, 120.0, 110.0, 110.0]
 
@@ -219,7 +221,7 @@ def test_an_evaluation_takes_no_more_steps_than_the_episodes_of_its_environment(
     monkeypatch.setattr("bootdqn.sweeps.cost.MAX_PROBE_SECONDS", 0.1)
     settings = {"environment": "gym", "env_id": env_id, "total_steps": 90, "eval_every_steps": 90}
     config = resolve(from_flat(settings | {"eval_episodes": 1, "eval_max_steps": 20_000}))
-    (cost,) = costs([PlannedRun(PurePosixPath(), config)])
+    (cost,) = estimate_costs([PlannedRun(PurePosixPath(), config)])
     assert cost.evaluation_seconds == limit / 10.0
 
 
@@ -269,7 +271,7 @@ def test_a_sweep_that_trains_fewer_runs_at_a_time_for_lack_of_memory_prints_a_li
 
     def make(runs, _, workers, *__, **___):
         made.append((len(runs), workers))
-        return SweepOutcome([])
+        return SweepExit([])
 
     monkeypatch.setattr("bootdqn.sweeps.run_sweep.run_locally", make)
     arguments = ["paper-deepsea", "--out", str(tmp_path / "out"), "seed=[0]", "size=[4]"]

@@ -18,10 +18,10 @@ from bootdqn.config.settings import from_flat, to_flat
 from bootdqn.config.train import SavingConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.signals import STOP_SIGNALS
-from bootdqn.sweeps.executor import Ended, Progressed, Started, SweepOutcome, split_done
+from bootdqn.sweeps.executor import Ended, Progressed, Started, SweepExit, split_remaining
 from bootdqn.sweeps.local import run_locally
 from bootdqn.sweeps.processes import end_process, start_process
-from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, load_sweep
+from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_sweep, load_sweep
 from bootdqn.training.run import train_run
 from reference.environments import OUT_OF_MEMORY
 from reference.planned import planned
@@ -29,7 +29,7 @@ from reference.user_code import FULL_DISK_ELSEWHERE, HELD_ELSEWHERE
 
 
 def test_the_race_has_every_cell_with_the_seed_outermost():
-    runs = deep_sea_race(["greedy", "evoi:reduce=sum"], [5, 10], num_seeds=2, max_episodes=7).runs()
+    runs = deep_sea_sweep(["greedy", "evoi:reduce=sum"], [5, 10], num_seeds=2, max_episodes=7).runs()
     assert [str(run.name) for run in runs] == [
         f"size-{size}/{strategy}/seed-{seed}"
         for seed in (0, 1)
@@ -153,7 +153,7 @@ def test_a_configuration_with_its_summary_counts_as_done_and_nothing_else(tmp_pa
     train_run(planned("another", seed=4).config, tmp_path / "other")
     (tmp_path / "nameless").mkdir()
     (tmp_path / "nameless/summary.json").write_text('{"status": "finished", "of": "something else"}')
-    todo, ended = split_done(runs, tmp_path)
+    todo, ended = split_remaining(runs, tmp_path)
     assert [str(one.name) for one in todo] == ["new"]
     assert {str(end.run.name): end.finished for end in ended} == {"kept": True, "other": False, "nameless": False}
     assert "holds another configuration" in ended[1].error
@@ -212,7 +212,7 @@ def test_a_sweep_that_is_stopped_says_what_the_same_command_resumes(tmp_path, ca
     for planned_run in runs[:finished]:
         train_run(planned_run.config, tmp_path / "out" / planned_run.name)
     ended = [Ended(one, {"status": "finished" if i < finished else "interrupted"}) for i, one in enumerate(runs)]
-    monkeypatch.setattr("bootdqn.sweeps.run_sweep.run_sweep", lambda *_, **__: SweepOutcome(ended, 130))
+    monkeypatch.setattr("bootdqn.sweeps.run_sweep.run_sweep", lambda *_, **__: SweepExit(ended, 130))
     assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 130
     assert capsys.readouterr().err == f"the same command resumes {which}\n"
 

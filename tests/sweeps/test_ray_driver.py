@@ -126,14 +126,14 @@ def test_a_run_on_a_host_that_vanished_is_lost_even_if_its_task_never_ends(tmp_p
 
 
 def test_a_node_that_lacks_user_code_cannot_train_runs(tmp_path, user_code):
-    token = tmp_path / "token"
-    token.touch()
+    marker_file = tmp_path / "token"
+    marker_file.touch()
     settings = RunSettings(tmp_path, UserCodeImports(("my_strategy.Mine",), directory=user_code.directory), None)
     missing = "--strategy-from my_strategy.Mine: no module 'my_strategy' is installed"
-    assert node_problem(settings, token).startswith(missing)
-    assert "install the module on every node" in node_problem(settings, token)
+    assert node_problem(settings, marker_file).startswith(missing)
+    assert "install the module on every node" in node_problem(settings, marker_file)
     user_code.write("my_strategy", STRATEGY)
-    assert node_problem(settings, token) is None
+    assert node_problem(settings, marker_file) is None
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,11 @@ class HungError(BaseException):
 def train_here(runs, out, _workers, _on_event, **options):
     """Train runs in this process, in place of the worker processes."""
     from bootdqn.runs.user_code_imports import imported_user_code
-    from bootdqn.sweeps.executor import SweepOutcome
+    from bootdqn.sweeps.executor import SweepExit
     from bootdqn.sweeps.local import RunSettings, train_planned_run
 
     settings = RunSettings(out, imported_user_code(), options["saving"])
-    return SweepOutcome([train_planned_run(planned, settings) for planned in runs])
+    return SweepExit([train_planned_run(planned, settings) for planned in runs])
 
 
 def run_commands(send, bases, path, tasks):

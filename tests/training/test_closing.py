@@ -10,7 +10,7 @@ from bootdqn.agent import actor
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.config.settings import from_flat
 from bootdqn.inspector.page import inspect_run
-from bootdqn.sweeps.cost import costs, memory_needed
+from bootdqn.sweeps.cost import estimate_costs, memory_needed
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.evaluation import evaluate_saved_run
 from bootdqn.training.loop import make_components
@@ -115,5 +115,5 @@ def test_estimating_costs_closes_environments(doors):
     runs = [PlannedRun(PurePosixPath("run"), from_flat(SETTINGS))]
     assert memory_needed(runs) != [0]
     assert doors() == [1] * 2
-    assert costs(runs)[0].seconds > 0
+    assert estimate_costs(runs)[0].seconds > 0
     assert doors() == [1] * 5

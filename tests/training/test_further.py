@@ -13,8 +13,8 @@ from bootdqn.config.train import SavingConfig, resolve
 from bootdqn.runs.checkpoint import Checkpoints
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.provenance import Provenance
-from bootdqn.sweeps.executor import split_done
-from bootdqn.sweeps.sweep_file import deep_sea_race
+from bootdqn.sweeps.executor import split_remaining
+from bootdqn.sweeps.sweep_file import deep_sea_sweep
 from bootdqn.training import run as run_module
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.run import default_run_dir, train_run
@@ -270,10 +270,10 @@ def test_the_checkpoint_of_a_finished_run_is_removed_when_that_is_asked_for(path
 
 
 def test_a_sweep_extends_its_runs_and_reports_those_it_cannot(tmp_path):
-    short, long = (deep_sea_race(["greedy"], [3], 2, cap).runs() for cap in (4, 9))
+    short, long = (deep_sea_sweep(["greedy"], [3], 2, cap).runs() for cap in (4, 9))
     train_run(short[0].config, tmp_path / short[0].name, saving=KEPT)
     train_run(short[1].config, tmp_path / short[1].name)
-    todo, ended = split_done(long, tmp_path)
+    todo, ended = split_remaining(long, tmp_path)
     assert [one.name for one in todo] == [long[0].name]
     (other,) = ended
     assert other.run.name == long[1].name

@@ -14,7 +14,7 @@ from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.user_code_imports import UserCodeImports
 from bootdqn.sweeps.local import RunSettings, train_planned_run
 from bootdqn.sweeps.run_sweep import run_sweep
-from bootdqn.sweeps.sweep_file import deep_sea_race
+from bootdqn.sweeps.sweep_file import deep_sea_sweep
 from bootdqn.training.callbacks import RunCallbacks
 from bootdqn.training.loggers import WandbLogger, scalars
 from bootdqn.training.run import train_run
@@ -193,7 +193,7 @@ def test_the_runs_of_a_sweep_are_one_group_each_named_by_its_directory(tmp_path,
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     out = tmp_path / "my-sweep"
     settings = RunSettings(out, UserCodeImports(), None, LoggerConfig(tensorboard=True, wandb=True))
-    for planned in deep_sea_race(["greedy", "gain"], [3], num_seeds=1, max_episodes=5).runs():
+    for planned in deep_sea_sweep(["greedy", "gain"], [3], num_seeds=1, max_episodes=5).runs():
         assert train_planned_run(planned, settings).finished
         assert list((out / planned.name / "tensorboard").iterdir())
     assert [(run["group"], run["name"]) for run in started] == [
@@ -205,7 +205,7 @@ def test_the_runs_of_a_sweep_are_one_group_each_named_by_its_directory(tmp_path,
 
 def test_a_sweep_names_a_missing_package_before_it_starts_a_process(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    runs = deep_sea_race(["greedy"], [3], num_seeds=1, max_episodes=5).runs()
+    runs = deep_sea_sweep(["greedy"], [3], num_seeds=1, max_episodes=5).runs()
     with pytest.raises(UsageError, match="--tensorboard needs a package"):
         run_sweep(runs, tmp_path / "out", Console(quiet=True), loggers=LoggerConfig(tensorboard=True))
     assert not (tmp_path / "out").exists()

@@ -14,8 +14,8 @@ from bootdqn.common.text import format_count
 from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.exploration.registry import registered_name
 from bootdqn.runs.directory import find_snapshots
-from bootdqn.sweeps.executor import Fault, SweepOutcome, describe_failures, split_done
-from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_race, split_values
+from bootdqn.sweeps.executor import Fault, SweepExit, describe_failures, split_remaining
+from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_sweep, split_values
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class DemoCommand:
         """Return the runs; strategies of the user come last, unless --strategies names them with their parameters."""
         named = {text.partition(":")[0] for text in self.strategies}
         added = [name for name in map(registered_name, self.strategy_from) if name not in named]
-        return deep_sea_race([*self.strategies, *added], self.sizes, self.num_seeds, self.max_episodes).runs()
+        return deep_sea_sweep([*self.strategies, *added], self.sizes, self.num_seeds, self.max_episodes).runs()
 
     def execute(self) -> int:
         """Run and compare them; exit code 0 if every run finished."""
@@ -92,15 +92,15 @@ class DemoCommand:
             console.print(f"The inspector's page was not written: {error}")
 
 
-def _print_failures(outcome: SweepOutcome, out: Path) -> None:
+def _print_failures(outcome: SweepExit, out: Path) -> None:
     for line in describe_failures(outcome.ended, out):
         print(f"failed: {line}", file=sys.stderr)
 
 
-def _print_unfinished(runs: list[PlannedRun], outcome: SweepOutcome, out: Path) -> None:
+def _print_unfinished(runs: list[PlannedRun], outcome: SweepExit, out: Path) -> None:
     """Print how many runs the same command would resume: all but those that would fail again."""
     not_retryable = {end.run.name for end in outcome.ended if end.error is not None and end.fault is Fault.USAGE}
-    if left := [run for run in split_done(runs, out)[0] if run.name not in not_retryable]:
+    if left := [run for run in split_remaining(runs, out)[0] if run.name not in not_retryable]:
         which = "them" if len(left) == len(runs) else format_count(len(left), "run")
         print(f"the same command resumes {which}", file=sys.stderr)
 

@@ -13,8 +13,15 @@ from bootdqn.config.train import SavingConfig
 from bootdqn.replay.buffer import SEGMENT_SLOTS
 from bootdqn.runs.resources import METRICS_BYTES, ResourceEstimate
 from bootdqn.sweeps.cluster_file import ClusterConfig
-from bootdqn.sweeps.cost import Cost, DryRun, costs, in_scheduling_order, max_evaluation_steps, resources_needed
-from bootdqn.sweeps.executor import describe_failures, split_done
+from bootdqn.sweeps.cost import (
+    Cost,
+    DryRun,
+    estimate_costs,
+    in_scheduling_order,
+    max_evaluation_steps,
+    resources_needed,
+)
+from bootdqn.sweeps.executor import describe_failures, split_remaining
 from bootdqn.sweeps.simulate import Job, Simulation, node_failures, simulate
 from bootdqn.sweeps.sweep_file import PlannedRun
 
@@ -44,7 +51,7 @@ def simulate_sweep(
     Raises:
         UsageError: `out` is a file, a run cannot be trained or fits on no node, or nothing is left to simulate.
     """
-    todo, ended = split_done(runs, out)
+    todo, ended = split_remaining(runs, out)
     problems = describe_failures(ended, out)
     if not todo:
         raise UsageError(f"no run in {out} is left to simulate")
@@ -64,7 +71,7 @@ def jobs_of(
         UsageError: A run cannot be trained.
     """
     speed, jobs = cluster.frames_per_second, []
-    found = costs(runs, show) if speed is None else resources_needed(runs)
+    found = estimate_costs(runs, show) if speed is None else resources_needed(runs)
     for planned, cost in zip(runs, found, strict=True):
         if isinstance(cost, UsageError):
             raise cost
@@ -123,7 +130,7 @@ def describe(cluster: ClusterConfig) -> str:
 
 def _table(jobs: list[Job], cluster: ClusterConfig) -> Table:
     """Return a table of the simulated sweep, with a second column if nodes fail."""
-    calm = simulate(jobs, cluster)
+    without_failures = simulate(jobs, cluster)
     table = Table(title=describe(cluster), title_justify="left", title_style="")
     table.add_column("")
     table.add_column("without failures", justify="right")
@@ -131,9 +138,9 @@ def _table(jobs: list[Job], cluster: ClusterConfig) -> Table:
         table.add_column(f"with failures: median of {NUM_SIMULATIONS} (5 % to 95 %)", justify="right")
         failing = simulate_failures(jobs, cluster)
     for name, quantity, shown in _quantities(cluster):
-        cells = [shown(quantity(calm))]
+        cells = [shown(quantity(without_failures))]
         if cluster.node_failures_per_hour:
-            cells.append(spread([quantity(one) for one in failing], shown))
+            cells.append(median_and_percentiles([quantity(one) for one in failing], shown))
         table.add_row(name, *cells)
     return table
 
@@ -160,7 +167,7 @@ def _quantities(cluster: ClusterConfig) -> list[tuple[str, Callable[[Simulation]
     return [row for row in rows if row[0] not in without]
 
 
-def spread(values: list[float], shown: Callable[[float], str]) -> str:
+def median_and_percentiles(values: list[float], shown: Callable[[float], str]) -> str:
     """Return the median, and the 5th and 95th percentile where they differ from it."""
     twentieths = quantiles(values, n=20, method="inclusive")
     middle, low, high = (shown(value) for value in (median(values), twentieths[0], twentieths[-1]))

@@ -20,7 +20,7 @@ from bootdqn.config.train import TrainConfig
 from bootdqn.envs.factory import episode_limit, evaluation_config, new_environment
 from bootdqn.runs.resources import ResourceEstimate, available_cores, available_memory, check_environments_fit
 from bootdqn.runs.threads import pinned_threads
-from bootdqn.sweeps.executor import describe_failures, split_done
+from bootdqn.sweeps.executor import describe_failures, split_remaining
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.evaluation import evaluate
 from bootdqn.training.loop import Components, make_components, train
@@ -60,14 +60,14 @@ def max_evaluation_steps(config: TrainConfig[EnvConfig], episode_steps: int | No
     return times * each
 
 
-def costs(runs: list[PlannedRun], show: Callable[[str], None] = lambda _: None) -> list[Cost | UsageError]:
+def estimate_costs(runs: list[PlannedRun], show: Callable[[str], None] = lambda _: None) -> list[Cost | UsageError]:
     """Return the cost of each run, or why it cannot be trained; each kind of run is probed once.
 
     Args:
         runs: The runs.
         show: Called with the number of the kind that is being probed.
     """
-    kinds = [_kind(planned.config) for planned in runs]
+    kinds = [_cost_group(planned.config) for planned in runs]
     number = len(set(kinds))
     probe_seconds = min(max(PROBE_SECONDS / max(number, 1), MIN_PROBE_SECONDS), MAX_PROBE_SECONDS)
     probes: dict[Any, _Probe | UsageError] = {}
@@ -101,7 +101,7 @@ def resources_needed(runs: list[PlannedRun]) -> list[ResourceEstimate | Exceptio
     A run on a GPU counts as on the CPU: it may be trained on another machine, and this one may have no GPU.
     """
     configs = [replace(planned.config, run=replace(planned.config.run, device="cpu")) for planned in runs]
-    kinds = [_kind(config) for config in configs]
+    kinds = [_cost_group(config) for config in configs]
     needed = {kind: _resources(config) for kind, config in dict(zip(kinds, configs, strict=True)).items()}
     return [needed[kind] for kind in kinds]
 
@@ -115,7 +115,7 @@ def _resources(config: TrainConfig[Any]) -> ResourceEstimate | Exception:
         return error
 
 
-def _kind(config: TrainConfig[Any]) -> Any:
+def _cost_group(config: TrainConfig[Any]) -> Any:
     """Return the settings that the cost of a step depends on; EVOI stands for every strategy of the package."""
     env = config.env
     actor = config.actor if config.actor.strategy_from else replace(config.actor, strategy="evoi", warmup_steps=0)
@@ -244,9 +244,9 @@ def dry_run(
     Raises:
         UsageError: `out` is a file, or none of the runs can be trained.
     """
-    todo, ended = split_done(runs, out)
+    todo, ended = split_remaining(runs, out)
     todo = in_scheduling_order(todo)
-    found = dict(zip((run.name for run in todo), costs(todo, show), strict=True))
+    found = dict(zip((run.name for run in todo), estimate_costs(todo, show), strict=True))
     refused = [str(cost) for cost in found.values() if isinstance(cost, UsageError)]
     if refused and len(refused) == len(runs):
         raise UsageError(refused[0])

@@ -73,7 +73,7 @@ Event = Started | Progressed | Message | Ended
 
 
 @dataclass(frozen=True)
-class SweepOutcome:
+class SweepExit:
     """The last end of every run that was started, and the exit code of the signal that stopped the sweep, if any."""
 
     ended: list[Ended]
@@ -135,7 +135,7 @@ def execute(
                     if retrying:
                         waiting.append(event.run)
                     if event.fault is Fault.EXTERNAL and event.run.name not in started:
-                        continue  # nobody has heard of it
+                        continue  # its start was never reported
                     started.discard(event.run.name)
                     if not retrying:
                         ended.append(event)
@@ -154,7 +154,7 @@ def _may_retry(end: Ended, failures: Counter[PurePosixPath], retries: int) -> bo
     return failures[end.run.name] <= retries
 
 
-def split_done(runs: Iterable[PlannedRun], out: Path) -> tuple[list[PlannedRun], list[Ended]]:
+def split_remaining(runs: Iterable[PlannedRun], out: Path) -> tuple[list[PlannedRun], list[Ended]]:
     """Return the runs still to be trained, and those that are finished or whose run directory holds something else.
 
     Of a finished run its configuration and its summary are enough.

@@ -14,7 +14,7 @@ from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.runs.lock import STALE_AFTER_SECONDS
 from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.runs.user_code_imports import UserCodeImports, imported_user_code
-from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, SweepOutcome, execute
+from bootdqn.sweeps.executor import Ended, Event, Fault, Message, Progressed, Started, SweepExit, execute
 from bootdqn.sweeps.processes import end_process, ignore_stop_signals, start_process, unblock_stop_signals
 from bootdqn.sweeps.sweep_file import PlannedRun
 from bootdqn.training.callbacks import Progress, RunCallbacks
@@ -43,7 +43,7 @@ def run_locally(
     retries: int = 0,
     saving: SavingConfig | None = None,
     loggers: LoggerConfig | None = None,
-) -> SweepOutcome:
+) -> SweepExit:
     """Train every run in its run directory below `out`, `workers` at a time, and return how each ended.
 
     A failed run is retried `retries` times, in a new process. On a signal to stop, the runs that were started save a
@@ -57,7 +57,7 @@ def run_locally(
         settings = RunSettings(out, imported_user_code(), saving, loggers or LoggerConfig())
         backend = LocalBackend(min(workers, len(runs)), settings, stop)
         ended = execute(runs, backend, on_event, lambda: bool(stop), retries=retries)
-        return SweepOutcome(ended, stop.exit_code if stop else None)
+        return SweepExit(ended, stop.exit_code if stop else None)
 
 
 class LocalBackend:
@@ -225,11 +225,13 @@ def train_planned_run(
                 return Ended(planned, None, f"{type(error).__name__}: {error}")
             time.sleep(LOCK_CHECK_SECONDS)
         except KeyboardInterrupt:
-            return Ended(planned, None, "stopped at once")
+            return Ended(planned, None, "killed by a second signal")
         except Exception as error:
             fault = Fault.USAGE if isinstance(error, UsageError) else Fault.RUN
             return Ended(planned, None, f"{type(error).__name__}: {error}", fault)
         else:
             if outcome.exit_code == 1:
-                return Ended(planned, None, ": ".join(["its end could not be written", *warnings[-1:]]))
+                return Ended(
+                    planned, None, ": ".join(["its summary or checkpoint could not be written", *warnings[-1:]])
+                )
             return Ended(planned, outcome.summary)

@@ -33,12 +33,12 @@ ECHO_COLUMNS = 6
 class SweepDisplay:
     """Shows the events of a sweep, live while it is used as a context."""
 
-    def __init__(self, runs: list[PlannedRun], done: list[Ended], console: Console) -> None:
+    def __init__(self, runs: list[PlannedRun], ended: list[Ended], console: Console) -> None:
         self._console = console
         self._work = {planned.name: planned.config.env.max_training_steps for planned in runs}
-        self._total, self._done = len(runs), sum(end.finished for end in done)
-        self._failed = sum(not end.finished for end in done)
-        self._todo = {planned.name for planned in runs} - {end.run.name for end in done}
+        self._total, self._done = len(runs), sum(end.finished for end in ended)
+        self._failed = sum(not end.finished for end in ended)
+        self._todo = {planned.name for planned in runs} - {end.run.name for end in ended}
         self._left = set(self._todo)
         self._active: dict[PlannedRun, Progress | None] = {}
         self._start = self._last_line = time.monotonic()

@@ -45,8 +45,8 @@ class Request(NamedTuple):
     """The runs, with the bytes that each needs."""
     gpus_per_run: float
     settings: RunSettings
-    token: Path
-    """A file in the output directory, by which a node proves that it sees that very directory."""
+    marker_file: Path
+    """A file in the output directory: a node that sees it shares the storage."""
 
 
 def drive(connection: "Connection[Any, Any]", address: str, request: Request, retries: int) -> None:
@@ -69,7 +69,7 @@ def drive(connection: "Connection[Any, Any]", address: str, request: Request, re
             error.add_note(traceback.format_exc())
             connection.send(error)
     with suppress(OSError):
-        request.token.unlink()  # as the parent does, unless it was killed
+        request.marker_file.unlink()  # as the parent does, unless it was killed
 
 
 def _silence() -> None:
@@ -91,10 +91,10 @@ class RayBackend:
         self._task = ray.remote(max_calls=1, max_retries=0)(train_on_node)
         self._pending: dict[Any, PlannedRun] = {}
         """Tasks that were submitted and have not ended."""
-        self._recalled: set[Any] = set()
+        self._resubmitted: set[Any] = set()
         """Those of them that were cancelled to be submitted again."""
         self._started: set[PurePosixPath] = set()
-        self._lost_holders: dict[PurePosixPath, LockHolder | None] = {}
+        self._previous_holders: dict[PurePosixPath, LockHolder | None] = {}
         """Who held the lock of a run directory when its task was submitted."""
         self._stop_deadline: float | None = None
         self._any_usable = False
@@ -121,7 +121,7 @@ class RayBackend:
 
     def start(self, planned: PlannedRun) -> None:
         """Submit a run to the nodes that can train runs."""
-        self._lost_holders[planned.name] = holder_of(RunDirectory(self._out / planned.name).lock)
+        self._previous_holders[planned.name] = holder_of(RunDirectory(self._out / planned.name).lock)
         needed = self._needed(planned)
         task = self._task.options(
             name=str(planned.name),
@@ -130,7 +130,7 @@ class RayBackend:
             num_gpus=needed["GPU"],
             label_selector={NODE_ID: f"!in({','.join(self._skipped)})"} if self._skipped else {},
         )
-        self._pending[task.remote(planned, self._request.settings, self._request.token)] = planned
+        self._pending[task.remote(planned, self._request.settings, self._request.marker_file)] = planned
 
     def events(self) -> Iterator[Event]:
         """Wait a moment for tasks that end, and yield the events since the last call.
@@ -174,8 +174,8 @@ class RayBackend:
             yield Message(planned, text)
         if end.error is None and not end.finished and self._stop_deadline is None:
             end = replace(end, error="its worker process was stopped", fault=Fault.EXTERNAL)
-        if reference in self._recalled:
-            self._recalled.remove(reference)
+        if reference in self._resubmitted:
+            self._resubmitted.remove(reference)
             end = replace(end, fault=Fault.EXTERNAL)
         yield end
 
@@ -203,10 +203,10 @@ class RayBackend:
         self._skipped[node] = _SkippedNode(host, problem)
         yield Message(None, f"node {host} is skipped: {problem}")
         watch = self._ray.remote(num_cpus=0, max_retries=0, label_selector={NODE_ID: node})(wait_until_usable)
-        self._watchers[watch.remote(self._request.settings, self._request.token)] = node
+        self._watchers[watch.remote(self._request.settings, self._request.marker_file)] = node
 
     def _end_watch(self, reference: Any) -> Iterator[Message]:
-        """Use a node again; tasks that wait are recalled, since they were submitted to all nodes but this."""
+        """Use a node again: resubmit queued tasks, which exclude this node."""
         skipped = self._skipped.pop(self._watchers.pop(reference))
         try:
             self._ray.get(reference)
@@ -214,8 +214,8 @@ class RayBackend:
             return
         yield Message(None, f"node {skipped.host} is used again")
         waiting = {one for one, planned in self._pending.items() if planned.name not in self._started}
-        self._cancel(waiting - self._recalled)
-        self._recalled |= waiting
+        self._cancel(waiting - self._resubmitted)
+        self._resubmitted |= waiting
 
     def _update_nodes(self) -> None:
         """List the nodes that are alive, at which Ray ends this process if the cluster is lost."""
@@ -252,7 +252,7 @@ class RayBackend:
         for reference, planned in list(self._pending.items()):
             directory = RunDirectory(self._out / planned.name)
             holder = holder_of(directory.lock)
-            if holder is None or holder == self._lost_holders[planned.name]:
+            if holder is None or holder == self._previous_holders[planned.name]:
                 continue
             if planned.name not in self._started:
                 self._started.add(planned.name)
@@ -260,7 +260,7 @@ class RayBackend:
                 yield Started(planned)
             elif holder.host in self._lost_hosts:  # Ray ends its task only once its connections time out
                 del self._pending[reference]
-                self._recalled.discard(reference)
+                self._resubmitted.discard(reference)
                 self._started.discard(planned.name)
                 yield Ended(planned, None, NODE_LOST, Fault.EXTERNAL)
             elif progress := read_progress(directory, planned):
@@ -282,29 +282,29 @@ class TaskResult(NamedTuple):
     """Why this node cannot train runs, which is then to blame for an error."""
 
 
-def train_on_node(planned: PlannedRun, settings: RunSettings, token: Path) -> TaskResult:
+def train_on_node(planned: PlannedRun, settings: RunSettings, marker_file: Path) -> TaskResult:
     """Train a run on the node that Ray has chosen; check the node before, and again if the run failed.
 
     Another worker may have been lost with the run, so its lock is waited for until it expires.
     """
     node = _import_ray().get_runtime_context().get_node_id()
     warnings: list[str] = []
-    problem = node_problem(settings, token)
+    problem = node_problem(settings, marker_file)
     if problem is None:
         end = train_planned_run(planned, settings, warn=warnings.append, lock_timeout=LOCK_TIMEOUT_SECONDS)
         if end.error is None:
             return TaskResult(end, warnings, node)
-        problem = node_problem(settings, token)
+        problem = node_problem(settings, marker_file)
     else:
         end = Ended(planned, None, problem)
     return TaskResult(replace(end, fault=Fault.EXTERNAL) if problem else end, warnings, node, problem)
 
 
-def node_problem(settings: RunSettings, token: Path) -> str | None:
+def node_problem(settings: RunSettings, marker_file: Path) -> str | None:
     """Return why this node cannot train runs, and what to do about it, or None if it can."""
-    out = token.parent
+    out = marker_file.parent
     try:
-        if not token.exists():
+        if not marker_file.exists():
             return f"it does not see {out}; choose an --out that all nodes share"
         with tempfile.NamedTemporaryFile(dir=out, prefix=".", suffix=".part"):
             pass
@@ -316,9 +316,9 @@ def node_problem(settings: RunSettings, token: Path) -> str | None:
     return None
 
 
-def wait_until_usable(settings: RunSettings, token: Path) -> None:
+def wait_until_usable(settings: RunSettings, marker_file: Path) -> None:
     """Return once this node can train runs."""
-    while node_problem(settings, token):
+    while node_problem(settings, marker_file):
         time.sleep(NODE_CHECK_SECONDS)
 
 

@@ -21,7 +21,7 @@ from bootdqn.config.train import LoggerConfig, SavingConfig
 from bootdqn.runs.signals import StopRequest, stop_on_signal
 from bootdqn.runs.user_code_imports import imported_user_code
 from bootdqn.sweeps.cost import memory_needed
-from bootdqn.sweeps.executor import Ended, Event, SweepOutcome
+from bootdqn.sweeps.executor import Ended, Event, SweepExit
 from bootdqn.sweeps.local import POLL_SECONDS, RunSettings
 from bootdqn.sweeps.processes import end_process, start_process
 from bootdqn.sweeps.ray_driver import Request, drive
@@ -40,7 +40,7 @@ def run_on_ray(
     gpus_per_run: float = 0.0,
     saving: SavingConfig | None = None,
     loggers: LoggerConfig | None = None,
-) -> SweepOutcome:
+) -> SweepExit:
     """Train every run in its run directory below `out`, which all nodes share, and return how each ended.
 
     On a signal the runs that were started save a checkpoint and stop.
@@ -63,16 +63,16 @@ def run_on_ray(
     _check_reachable(address)
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    with _token(out) as token, stop_on_signal() as stop:
+    with _marker_file(out) as marker_file, stop_on_signal() as stop:
         memory = dict(zip(runs, memory_needed(runs), strict=True))
         settings = RunSettings(out, imported_user_code(), saving, loggers or LoggerConfig())
-        request = Request(memory, gpus_per_run, settings, token)
+        request = Request(memory, gpus_per_run, settings, marker_file)
         process, connection = start_process(drive, address, request, retries)
         try:
             ended = _relay(connection, on_event, stop, address)
         finally:
             end_process(process, connection)
-        return SweepOutcome(ended, stop.exit_code if stop else None)
+        return SweepExit(ended, stop.exit_code if stop else None)
 
 
 def _relay(
@@ -102,15 +102,15 @@ def _relay(
 
 
 @contextmanager
-def _token(out: Path) -> Iterator[Path]:
+def _marker_file(out: Path) -> Iterator[Path]:
     """Keep a file with a new name in `out` while the sweep runs."""
-    token = out / f".{uuid.uuid4().hex}.part"
-    token.touch()
+    marker_file = out / f".{uuid.uuid4().hex}.part"
+    marker_file.touch()
     try:
-        yield token
+        yield marker_file
     finally:
         with suppress(OSError):
-            token.unlink()
+            marker_file.unlink()
 
 
 def _check_reachable(address: str) -> None:

@@ -16,7 +16,7 @@ from bootdqn.runs.directory import RunDirectory
 from bootdqn.sweeps.cluster_cost import simulate_sweep
 from bootdqn.sweeps.cluster_file import load_cluster
 from bootdqn.sweeps.cost import dry_run, in_scheduling_order, runs_at_a_time
-from bootdqn.sweeps.executor import SweepOutcome, check_is_directory, split_done
+from bootdqn.sweeps.executor import SweepExit, check_is_directory, split_remaining
 from bootdqn.sweeps.local import run_locally
 from bootdqn.sweeps.progress import SweepDisplay
 from bootdqn.sweeps.sweep_file import PlannedRun, load_sweep
@@ -89,7 +89,7 @@ def run_experiment(
     gpus_per_run: float = 0.0,
     saving: SavingConfig,
     loggers: LoggerConfig,
-) -> tuple[SweepPlan, SweepOutcome | None, list[str]]:
+) -> tuple[SweepPlan, SweepExit | None, list[str]]:
     """Plan an experiment, and train its runs or, in a dry run, print their maximum cost.
 
     Returns:
@@ -136,7 +136,7 @@ def run_sweep(
     gpus_per_run: float = 0.0,
     saving: SavingConfig | None = None,
     loggers: LoggerConfig | None = None,
-) -> SweepOutcome:
+) -> SweepExit:
     """Train the runs that are not finished in `out`, on this machine or on Ray, and return how all of them ended.
 
     Raises:
@@ -145,11 +145,11 @@ def run_sweep(
     """
     loggers = loggers or LoggerConfig()
     check_loggers_installed(*["tensorboard"] * loggers.tensorboard, *["wandb"] * loggers.wandb)
-    todo, ended = split_done(runs, out)
+    todo, ended = split_remaining(runs, out)
     for end in ended:
         remove_leftovers(RunDirectory(out / end.run.name))
     if not todo:
-        return SweepOutcome(ended)
+        return SweepExit(ended)
     check_writable(out, "--out")
     todo = in_scheduling_order(todo)
     if ray is None:
@@ -162,4 +162,4 @@ def run_sweep(
         train = partial(run_on_ray, todo, out, ray, gpus_per_run=gpus_per_run)
     with SweepDisplay(runs, ended, console) as display:
         outcome = train(display.update, retries=retries, saving=saving, loggers=loggers)
-    return SweepOutcome([*ended, *outcome.ended], outcome.stop_exit_code)
+    return SweepExit([*ended, *outcome.ended], outcome.stop_exit_code)

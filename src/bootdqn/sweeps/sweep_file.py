@@ -172,7 +172,7 @@ def load_sweep(name: str) -> Sweep:
     return _from_content(name, content, smoke=name.endswith(SMOKE))
 
 
-def deep_sea_race(strategies: Sequence[str], sizes: Sequence[int], num_seeds: int, max_episodes: int) -> Sweep:
+def deep_sea_sweep(strategies: Sequence[str], sizes: Sequence[int], num_seeds: int, max_episodes: int) -> Sweep:
     """Return a sweep over strategies and sizes of DeepSea, with the same seeds in each cell."""
     base = {"environment": "deep-sea", "max_episodes": max_episodes, "snapshot_every": "log"}
     axes: dict[str, list[Any]] = {"seed": list(range(num_seeds)), "size": list(sizes), "strategy": list(strategies)}

@@ -39,7 +39,7 @@ CHECKPOINT_MARGIN = 8
 
 
 @dataclass(frozen=True)
-class RunOutcome:
+class RunExit:
     """How a run ended."""
 
     summary: dict[str, Any]
@@ -57,7 +57,7 @@ def train_run(
     tensorboard: bool = False,
     wandb: bool = False,
     sweep: Path | None = None,
-) -> RunOutcome:
+) -> RunExit:
     """Train the run that `config` describes in `run_dir`.
 
     A finished run is left alone. A stopped one is resumed exactly from its last checkpoint, and so is a finished one
@@ -96,7 +96,7 @@ def train_run(
             with locked(directory.lock) as lock:
                 status = _checked_status(directory, config, restart=restart)  # another process may have been faster
                 if status.state is RunState.FINISHED and not restart:
-                    return RunOutcome(status.summary, 0, already_finished=True)
+                    return RunExit(status.summary, 0, already_finished=True)
                 trainer = _start_or_resume(
                     config,
                     status,
@@ -109,7 +109,7 @@ def train_run(
                     callbacks=callbacks,
                     stop=stop,
                 )
-                return RunOutcome(*trainer.train())
+                return RunExit(*trainer.train())
 
 
 def _start_or_resume(
@@ -190,7 +190,7 @@ def _checked_status(directory: RunDirectory, config: TrainConfig[Any], *, restar
     return status
 
 
-def _leave_finished(status: RunStatus, config: TrainConfig[Any], saving: SavingConfig) -> RunOutcome:
+def _leave_finished(status: RunStatus, config: TrainConfig[Any], saving: SavingConfig) -> RunExit:
     """Return the outcome of a finished run, after it was given its new budget, and its kept checkpoint was removed."""
     directory = status.directory
     remove_leftovers(directory)
@@ -202,7 +202,7 @@ def _leave_finished(status: RunStatus, config: TrainConfig[Any], saving: SavingC
             if remove_checkpoint:
                 Checkpoints(directory.checkpoints).remove()
                 Provenance.read(directory).with_keep_checkpoint(False).write()
-    return RunOutcome(status.summary, 0, already_finished=True)
+    return RunExit(status.summary, 0, already_finished=True)
 
 
 def _check_and_describe(
