@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bootdqn.reports.load import ACTING
+from bootdqn.reports.report_data import ACTING
 from bootdqn.runs.directory import RunDirectory, find_runs
 
 KEPT = Path(__file__).parent / "results/acting/deep-sea.json"

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bootdqn.reports.ablation_figures import ABLATION_CAPTION, FRONTIERS_CAPTION, ablation, frontiers
-from bootdqn.reports.acting import ACTING_CAPTION, acting_figure, runs_by_task
+from bootdqn.reports.action_statistics import ACTING_CAPTION, acting_figure, runs_by_task
 from bootdqn.reports.atari import with_paper_heads
 from bootdqn.reports.atari_figures import diversity, heads, profiles, scores
 from bootdqn.reports.deep_sea_figures import BY_SIZE_CAPTION, episodes_figure

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bootdqn.reports.ablation_figures import frontiers
-from bootdqn.reports.load import without_settings
+from bootdqn.reports.report_data import without_settings
 from reproduction import studies
 
 PAPER = "deep-sea-frontier"

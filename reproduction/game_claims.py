@@ -16,15 +16,15 @@ from bootdqn.reports import paper
 from bootdqn.reports.atari import (
     SPEED_DEPENDS_ON,
     best_scores,
-    by_cell,
+    by_game_and_variant,
     curve,
     format_frames,
     games_of,
-    in_common,
     last_frames,
     leader,
     mean_diversity,
     normalised_strata,
+    within_common_budget,
 )
 from bootdqn.reports.atari_heads import by_heads, speeds_of
 from bootdqn.reports.statistics import Values, interval_of_mean
@@ -52,7 +52,7 @@ def _comparable(evidence: Evidence, strategies: Iterable[str], games: Collection
     variants = [Variant(strategy) for strategy in strategies]
     asked = evidence.plan.games if games is None else games
     runs = evidence.games[evidence.games.game.isin(asked) & evidence.games.variant.isin(variants)]
-    common = by_cell(in_common(runs, evidence.plan.budget))
+    common = by_game_and_variant(within_common_budget(runs, evidence.plan.budget))
     return {(game, variant.strategy): cell for (game, variant), cell in common.items()}
 
 
@@ -205,7 +205,7 @@ def more_heads_are_better(evidence: Evidence) -> Verdict:
     """
     runs = evidence.any_heads
     is_evoi = pd.Series([variant.strategy == "evoi" for variant in runs.variant], index=runs.index, dtype=bool)
-    groups = by_heads(in_common(runs[(runs.game == "Hero") & is_evoi], paper.HEADS_FRAMES))
+    groups = by_heads(within_common_budget(runs[(runs.game == "Hero") & is_evoi], paper.HEADS_FRAMES))
     if not groups:
         return Verdict(OPEN, f"{_PAPERS_SETTINGS} K was not varied")
     means = {k: float(np.mean(best_scores(group))) for k, group in groups.items()}
@@ -263,7 +263,7 @@ def evoi_is_slower_than(rival: str) -> Callable[[Evidence], Verdict]:
     name = algorithm(rival, "atari").label
 
     def judge(evidence: Evidence) -> Verdict:
-        cells, none = by_cell(evidence.games), evidence.games[:0]
+        cells, none = by_game_and_variant(evidence.games), evidence.games[:0]
         for game in games_of(evidence.games):
             theirs, ours = (speeds_of(cells.get((game, Variant(one)), none)) for one in (rival, "evoi"))
             for computed in sorted(theirs.keys() & ours.keys()):

@@ -11,7 +11,7 @@ from scipy import stats
 
 from bootdqn.common.text import format_count
 from bootdqn.config.variants import Variant, algorithm
-from bootdqn.reports.atari import best_scores, by_cell, format_frames, normalised_strata
+from bootdqn.reports.atari import best_scores, by_game_and_variant, format_frames, normalised_strata
 from bootdqn.reports.statistics import (
     LEVEL,
     MIN_FOR_INTERVAL,
@@ -60,7 +60,7 @@ def diversity(measure: str) -> Callable[[Evidence], Strata]:
 
 def _strata(evaluations: pd.DataFrame, values: Callable[[pd.DataFrame], list[float]]) -> Strata:
     strata: Strata = {}
-    for (game, variant), runs in by_cell(evaluations).items():
+    for (game, variant), runs in by_game_and_variant(evaluations).items():
         strata.setdefault(variant, {})[game] = values(runs)
     return strata
 

@@ -7,7 +7,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from bootdqn.config.variants import label
 from bootdqn.reports import load_metrics
-from bootdqn.reports.load import without_settings
+from bootdqn.reports.report_data import without_settings
 from bootdqn.reports.style import RC_PARAMS
 from bootdqn.reports.tables import Table
 from reproduction import studies

@@ -10,7 +10,7 @@ import pandas as pd
 from bootdqn.config.variants import Variant
 from bootdqn.reports import load_metrics
 from bootdqn.reports.atari import RUN_COLUMNS, evaluations_of
-from bootdqn.reports.load import DIVERSITY, Study, load_study, shared_settings, without_settings
+from bootdqn.reports.report_data import DIVERSITY, ReportData, load_report_data, shared_settings, without_settings
 from bootdqn.reports.suites import MINATAR
 from reproduction.archive import RESULTS, unpacked
 
@@ -19,9 +19,9 @@ EVALUATION_COLUMNS = [*RUN_COLUMNS, "frames", "score", *DIVERSITY]
 
 
 @cache
-def read_study(study: str) -> Study:
+def read_study(study: str) -> ReportData:
     """Return every run of a study."""
-    return load_study(unpacked(study))
+    return load_report_data(unpacked(study))
 
 
 @cache

@@ -10,7 +10,7 @@ from benchmarks.results import Row
 from bootdqn.common.text import format_count, format_duration
 from bootdqn.config.variants import Variant, algorithm, label
 from bootdqn.reports import bsuite, deep_sea, scaling, suites
-from bootdqn.reports.answers import deep_sea_answer
+from bootdqn.reports.conclusions import deep_sea_conclusion
 from bootdqn.reports.paper import RUNTIME_GROWTH, RUNTIME_MINUTES
 from bootdqn.reports.statistics import LEVEL, format_p_value
 from bootdqn.reports.suites import Suite
@@ -83,7 +83,7 @@ def of_minatar(table: Callable[[pd.DataFrame, Suite], Table | None]) -> Callable
 
 def answer(study: str) -> str:
     """Name the algorithm with the fewest episodes at the largest size."""
-    return deep_sea_answer(studies.deep_sea_runs(study))
+    return deep_sea_conclusion(studies.deep_sea_runs(study))
 
 
 def count(study: str) -> str:
@@ -114,7 +114,7 @@ def by_size(study: str) -> str:
 def each_seed(study: str) -> str:
     """Return the episodes of every seed, without the columns by bsuite's own rule, which are nearly the same."""
     runs = studies.without_shared_settings(studies.deep_sea_runs(study))
-    return deep_sea.solve_table(runs).without(deep_sea.BSUITES_RULE, deep_sea.THIN).to_markdown()
+    return deep_sea.solve_table(runs).without(deep_sea.BSUITES_RULE, deep_sea.SOLVED_EARLY).to_markdown()
 
 
 def planned_seeds(study: str) -> str:

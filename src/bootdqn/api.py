@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bootdqn.exploration.strategies import Strategy
-    from bootdqn.reports.results import Paths
+    from bootdqn.reports.run_table import Paths
     from bootdqn.training.evaluation import Evaluation
 
 
@@ -314,7 +314,7 @@ def _as_overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Sequence[str]
 
 
 def _sweep_result(out: Path, names: Sequence[str], failed: dict[str, str]) -> SweepResult:
-    from bootdqn.reports.results import load_results
+    from bootdqn.reports.run_table import load_results
 
     runs = load_results(out if out.is_dir() else [])
     return SweepResult(out, runs[runs.run.isin(names)].reset_index(drop=True), failed)

@@ -8,7 +8,7 @@ import pandas as pd
 from bootdqn.config.variants import Variant
 from bootdqn.reports import paper
 from bootdqn.reports.atari import RUN_COLUMNS
-from bootdqn.reports.load import DIVERSITY
+from bootdqn.reports.report_data import DIVERSITY
 
 
 class DeepSeaRun(NamedTuple):

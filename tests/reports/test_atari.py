@@ -6,25 +6,25 @@ import pytest
 from matplotlib.collections import FillBetweenPolyCollection
 
 from bootdqn.reports import atari_figures
-from bootdqn.reports.answers import games_answer
 from bootdqn.reports.atari import (
     best_scores,
+    common_budgets,
     curve,
-    equal_budgets,
     evaluations_of,
     improvements,
-    in_common,
     maximal_scores,
+    within_common_budget,
 )
 from bootdqn.reports.atari_heads import runtime_table
-from bootdqn.reports.load import load_study
+from bootdqn.reports.conclusions import games_conclusion
 from bootdqn.reports.report import write_report
+from bootdqn.reports.report_data import load_report_data
 from reference.run_directories import write_atari
 
 
 def read(root):
     """Return the evaluations of the runs that count, and why others do not."""
-    study = load_study(root)
+    study = load_report_data(root)
     return evaluations_of(study), {run.run: run.problem for run in study.runs.itertuples() if run.problem}
 
 
@@ -36,7 +36,7 @@ def test_there_is_no_equal_budget_where_a_run_was_not_evaluated_within_it(tmp_pa
     write_atari(tmp_path / "often", scores=(7.0,), every=50_000, eval_every_frames=50_000)
     write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
     evaluations, _ = read(tmp_path)
-    assert equal_budgets(evaluations) == {}
+    assert common_budgets(evaluations) == {}
     found = {row["ours"]: (row["ours at equal budget"], row["budget"]) for row in rows(maximal_scores(evaluations))}
     assert found == {"7.0": ("", ""), "3.0": ("", "")}
     assert write_report(tmp_path, tmp_path / "out.html").exists()
@@ -46,7 +46,7 @@ def test_an_equal_budget_has_an_evaluation_of_every_run(tmp_path):
     write_atari(tmp_path / "often", scores=range(1, 22), every=50_000, eval_every_frames=50_000)
     write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
     evaluations, _ = read(tmp_path)
-    assert equal_budgets(evaluations) == {"Hero": 1_050_000}
+    assert common_budgets(evaluations) == {"Hero": 1_050_000}
     found = {row["ours"]: row["ours at equal budget"] for row in rows(maximal_scores(evaluations))}
     assert found == {"21.0": f"{sum(range(12, 22)) / 10:,.1f}", "3.0": "1.0"}
 
@@ -89,14 +89,14 @@ def test_a_run_wins_nothing_by_being_longer(tmp_path):
     write_atari(tmp_path / "evoi", strategy="evoi", scores=(1.0, 2.0, 9.0, 3.0))
     write_atari(tmp_path / "gain", strategy="gain", scores=(4.0, 3.0))
     evaluations, _ = read(tmp_path)
-    common = in_common(evaluations)
+    common = within_common_budget(evaluations)
     assert list(common.frames) == [10**6, 2 * 10**6] * 2
     assert best_scores(common) == [2.0, 4.0]
     assert [(row["algorithm"], row["probability"]) for row in rows(improvements(evaluations))] == [
         ("BootDQN-Gain", "1.00"),
         ("BootDQN-EVOI", "0.00"),
     ]
-    assert games_answer(evaluations) == (
+    assert games_conclusion(evaluations) == (
         "On Atari, BootDQN-Gain has the highest maximal score in 1 of 1 game, of 2 algorithms on 1 seed and 2M frames."
     )
 
@@ -105,10 +105,10 @@ def test_a_game_without_frames_in_common_is_not_compared(tmp_path):
     write_atari(tmp_path / "often", scores=(7.0,), every=50_000, eval_every_frames=50_000)
     write_atari(tmp_path / "seldom", scores=(1.0, 3.0), every=1_000_000)
     evaluations, _ = read(tmp_path)
-    assert in_common(evaluations).empty
-    assert in_common(evaluations[:1], most=10_000).empty
+    assert within_common_budget(evaluations).empty
+    assert within_common_budget(evaluations[:1], most=10_000).empty
     assert improvements(evaluations) is None
-    assert games_answer(evaluations) == "On Atari there is nothing to compare yet: 2 runs, 2 algorithms."
+    assert games_conclusion(evaluations) == "On Atari there is nothing to compare yet: 2 runs, 2 algorithms."
 
 
 def test_the_scores_of_each_k_are_those_within_the_same_frames(tmp_path):

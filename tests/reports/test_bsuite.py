@@ -10,9 +10,9 @@ import pytest
 from bootdqn.config.bsuite import EXPERIMENTS, BsuiteConfig
 from bootdqn.config.settings import from_flat, to_flat
 from bootdqn.config.train import resolve
-from bootdqn.reports.bsuite import bsuite_answer, bsuite_runs, experiment_scores, scores_table, tag_scores
-from bootdqn.reports.load import load_study
+from bootdqn.reports.bsuite import bsuite_conclusion, bsuite_runs, experiment_scores, scores_table, tag_scores
 from bootdqn.reports.report import write_report
+from bootdqn.reports.report_data import load_report_data
 from bootdqn.training.stopping import BsuiteCounts, is_logged
 
 needs_bsuite = pytest.mark.skipif(not importlib.util.find_spec("bsuite"), reason="bsuite is not installed")
@@ -85,7 +85,7 @@ def test_the_scores_are_those_of_bsuites_analysis(tmp_path, monkeypatch):
     logs = write_experiments(tmp_path)
     theirs = analysis.bsuite_score(pd.concat([pd.concat(tables) for tables in logs.values()], ignore_index=True))
     theirs = theirs.set_index("bsuite_env").score.astype(float)
-    scores = experiment_scores(bsuite_runs(load_study(tmp_path)))
+    scores = experiment_scores(bsuite_runs(load_report_data(tmp_path)))
     assert scores.set_index("experiment").score.to_dict() == pytest.approx(theirs.to_dict())
     assert all(0.1 < score < 0.9 for score in scores.score)
     by_tag = analysis.ave_score_by_tag(
@@ -98,7 +98,7 @@ def test_the_scores_are_those_of_bsuites_analysis(tmp_path, monkeypatch):
 def test_swing_up_scores_half_for_the_mean_return_and_half_for_one_good_episode(tmp_path):
     for index, returns in enumerate(([350.0] * 1000, [99.0] * 1000, [-50.0] * 999 + [101.0], [1000.0] * 1000)):
         write_run(tmp_path, played("cartpole_swingup", returns), f"cartpole_swingup/{index}")
-    runs = bsuite_runs(load_study(tmp_path)).sort_values("index")
+    runs = bsuite_runs(load_report_data(tmp_path)).sort_values("index")
     assert list(runs.score) == pytest.approx([(0.5 + 1) / 2, 99 / 700 / 2, 0.5, 1.0])
 
 
@@ -108,7 +108,7 @@ def test_deep_sea_counts_where_it_is_solved_sooner_than_by_random_play(tmp_path)
     for bsuite_id in ("deep_sea/0", "deep_sea/1"):
         write_run(tmp_path, played("deep_sea", bad=bad), bsuite_id)
     write_run(tmp_path, played("deep_sea", bad=np.ones(10_000)), "deep_sea/2")
-    runs = bsuite_runs(load_study(tmp_path)).sort_values("index")
+    runs = bsuite_runs(load_report_data(tmp_path)).sort_values("index")
     assert list(runs.score) == [0.0, 1.0, 0.0]
 
 
@@ -117,7 +117,7 @@ def test_seeds_of_a_setting_are_averaged_and_missing_and_short_runs_are_named(tm
     write_run(tmp_path, played("deep_sea", bad=np.ones(10_000)), "deep_sea/0", seed=1)
     write_run(tmp_path, played("deep_sea", bad=[0]), "deep_sea/1", seed=0)
     write_run(tmp_path, played("cartpole_swingup", [-1.0] * 7), "cartpole_swingup/3")
-    table = scores_table(experiment_scores(bsuite_runs(load_study(tmp_path))))
+    table = scores_table(experiment_scores(bsuite_runs(load_report_data(tmp_path))))
     (row,) = table.rows
     assert row == ("BootDQN", "0.750 (2 of 21)", "", "0.000 (1 of 20, 1 short)", "", "1")
 
@@ -141,5 +141,5 @@ def test_the_report_shows_the_scores_the_radar_and_the_answer(tmp_path):
 
 def test_without_all_three_experiments_there_is_no_mean(tmp_path):
     write_run(tmp_path, played("deep_sea", bad=[0]), "deep_sea/0")
-    scores = experiment_scores(bsuite_runs(load_study(tmp_path)))
-    assert bsuite_answer(scores).endswith("no algorithm has runs in all three.")
+    scores = experiment_scores(bsuite_runs(load_report_data(tmp_path)))
+    assert bsuite_conclusion(scores).endswith("no algorithm has runs in all three.")

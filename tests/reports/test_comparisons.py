@@ -12,8 +12,8 @@ import bootdqn
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
 from bootdqn.config.variants import Variant
-from bootdqn.reports.answers import deep_sea_answer
 from bootdqn.reports.comparisons import Comparison, Result, baseline_table, comparisons_table
+from bootdqn.reports.conclusions import deep_sea_conclusion
 from bootdqn.reports.deep_sea import solve_table
 from bootdqn.reports.statistics import interval_of_difference
 from bootdqn.reports.suites import ATARI
@@ -83,7 +83,7 @@ def test_a_mean_is_the_same_in_the_answer_in_the_comparison_and_in_the_table():
     runs = [result(of, 10, seed, at, cap=146) for of, both in episodes.items() for seed, at in enumerate(both)]
     row, found = first_row(runs), deep_sea_table(runs)
     assert (row["best"], row["next"]) == ("BootDQN-Gain: 104.5", "BootDQN: ≥ 145.5")
-    answer = deep_sea_answer(found)
+    answer = deep_sea_conclusion(found)
     assert "episodes: 104.5 on average" in answer
     assert "BootDQN, at least 145.5" in answer
     assert [of_table[3] for of_table in solve_table(found).rows] == ["≥ 145.5", "104.5"]

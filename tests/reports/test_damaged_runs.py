@@ -7,8 +7,8 @@ import pytest
 
 from bootdqn.common import files
 from bootdqn.common.errors import DamagedFileError, WriteError
-from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
+from bootdqn.reports.report_data import load_report_data
 from bootdqn.runs.directory import RunDirectory
 from reference.run_directories import write_atari, write_deep_sea, write_gym
 
@@ -19,7 +19,7 @@ def change(path, **values):
 
 def read(root):
     """Return how many runs count, and why the others do not."""
-    runs = load_study(root).runs
+    runs = load_report_data(root).runs
     return sum(runs.counted), {run.run: run.problem.partition(":")[0] for run in runs.itertuples() if run.problem}
 
 
@@ -127,7 +127,7 @@ def test_records_that_end_early_are_listed_and_not_plotted(tmp_path):
         "gym": f"unreadable: its metrics end at episode 2 of 1,000; {PARTLY}",
         "game": "unreadable: its metrics end at episode 0 of 7",
     }
-    regret = load_study(tmp_path / "sea").regret
+    regret = load_report_data(tmp_path / "sea").regret
     assert list(regret.itertuples(index=False, name=None)) == [("whole", 1, 1.0), ("whole", 2, 0.5)]
     assert {path.stem for path in (tmp_path / "out_files/figures").glob("*.png")} >= {"deep-sea-regret"}
     assert not list((tmp_path / "out_files/figures").glob("gym-*"))

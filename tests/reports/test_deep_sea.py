@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 
 from bootdqn.config.variants import Variant, label
-from bootdqn.reports import answers, deep_sea, deep_sea_figures
+from bootdqn.reports import conclusions, deep_sea, deep_sea_figures
 from bootdqn.reports.deep_sea import COLUMNS, solve_table, terminal_table
-from bootdqn.reports.load import load_study
+from bootdqn.reports.report_data import load_report_data
 from bootdqn.reports.style import to_svg
 from reference.run_directories import write_deep_sea
 from reference.tables import DeepSeaRun, deep_sea_table
@@ -37,12 +37,12 @@ def row_of(runs):
 
 def read(root):
     """Return the runs that count, and why others do not."""
-    study = load_study(root)
+    study = load_report_data(root)
     return study.counted("deep-sea"), {run.run: run.problem for run in study.runs.itertuples() if run.problem}
 
 
-def deep_sea_answer(runs):
-    return answers.deep_sea_answer(deep_sea_table(runs))
+def deep_sea_conclusion(runs):
+    return conclusions.deep_sea_conclusion(deep_sea_table(runs))
 
 
 def episodes_to_solve(runs):
@@ -174,12 +174,12 @@ def test_algorithms_come_in_the_order_of_the_paper():
 def test_the_answer_names_the_best_and_never_claims_more_than_the_runs():
     good = [result("evoi:reduce=sum", seed=seed, solved=100 + seed) for seed in range(3)]
     bad = [result("greedy", seed=seed, solved=None) for seed in range(3)]
-    text = deep_sea_answer(good + bad)
+    text = deep_sea_conclusion(good + bad)
     assert text.startswith("At N = 10, BootDQN-EVOI needed the fewest episodes: 101 on average, 3 of 3 runs solved.")
     assert "BootDQN, at least 2,000 (0 of 3 solved)" in text
     assert text.endswith("3 against 3 seeds are too few for a rank test.")
     neither = bad + [run._replace(variant=Variant("ucb")) for run in bad]
-    assert deep_sea_answer(neither) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
+    assert deep_sea_conclusion(neither) == "At N = 10 no algorithm solved DeepSea before the cap (3 seeds each)."
 
 
 def runs_of(strategy, solved, unsolved=0, episodes=100, cap=100_000):
@@ -188,7 +188,7 @@ def runs_of(strategy, solved, unsolved=0, episodes=100, cap=100_000):
 
 def test_the_answer_ranks_by_the_fraction_solved_and_not_by_the_count():
     evoi, greedy = runs_of("evoi:reduce=sum", 3, 0, 300), runs_of("greedy", 4, 4, 5000, cap=10_000)
-    assert deep_sea_answer(greedy + [run._replace(cap=10_000) for run in evoi]) == (
+    assert deep_sea_conclusion(greedy + [run._replace(cap=10_000) for run in evoi]) == (
         "At N = 10, BootDQN-EVOI needed the fewest episodes: 300 on average, 3 of 3 runs solved. "
         "Next: BootDQN, at least 7,500 (4 of 8 solved); a rank test finds a difference (p = 0.012)."
     )
@@ -196,9 +196,9 @@ def test_the_answer_ranks_by_the_fraction_solved_and_not_by_the_count():
 
 def test_the_answer_claims_fewest_only_of_a_mean_that_is_complete_and_the_lowest():
     often, quick = runs_of("gain", 10, 0, 50_000), runs_of("greedy", 9, 1, 500)
-    assert deep_sea_answer(often + quick) == (
+    assert deep_sea_conclusion(often + quick) == (
         "At N = 10, DeepSea was solved most often by BootDQN-Gain (10 of 10 runs, 50,000 episodes on average). "
-        "Next: BootDQN, at least 10,450 (9 of 10 solved); by a rank test that one is ahead (p < 0.001)."
+        "Next: BootDQN, at least 10,450 (9 of 10 solved); the rank test favours the latter (p < 0.001)."
     )
 
 
@@ -211,28 +211,30 @@ def test_the_answer_claims_fewest_only_of_a_mean_that_is_complete_and_the_lowest
     ],
 )
 def test_the_answer_on_one_algorithm_compares_it_with_none(found, expected):
-    assert deep_sea_answer(runs_of("greedy", *found)) == f"At N = 10, {expected}; there is nothing to compare it with."
+    assert (
+        deep_sea_conclusion(runs_of("greedy", *found)) == f"At N = 10, {expected}; there is nothing to compare it with."
+    )
 
 
 def test_the_answer_names_all_that_solved_it_as_often_where_none_is_quickest():
     some = runs_of("gain", 2, 2) + runs_of("greedy", 4, 4, 200) + runs_of("ucb", 1, 4)
-    assert deep_sea_answer(some) == (
+    assert deep_sea_conclusion(some) == (
         "At N = 10, DeepSea was solved most often by BootDQN-Gain (2 of 4 runs, at least 50,050 episodes on average) "
         "and BootDQN (4 of 8 runs, at least 50,100 episodes on average). "
         "Next: BootDQN-UCB, at least 80,020 (1 of 5 solved)."
     )
-    tie = deep_sea_answer(runs_of("gain", 4) + runs_of("greedy", 4))
+    tie = deep_sea_conclusion(runs_of("gain", 4) + runs_of("greedy", 4))
     assert "most often by BootDQN (4 of 4 runs, 100 episodes on average) and BootDQN-Gain (4 of 4" in tie
 
 
 def test_the_answer_counts_the_seeds_of_every_algorithm():
-    assert "(2 to 5 seeds each)" in deep_sea_answer(runs_of("gain", 0, 5) + runs_of("greedy", 0, 2))
-    assert "(1 seed each)" in deep_sea_answer(runs_of("gain", 0, 1) + runs_of("greedy", 0, 1))
-    assert deep_sea_answer(runs_of("gain", 5) + runs_of("greedy", 0, 2)).endswith(
+    assert "(2 to 5 seeds each)" in deep_sea_conclusion(runs_of("gain", 0, 5) + runs_of("greedy", 0, 2))
+    assert "(1 seed each)" in deep_sea_conclusion(runs_of("gain", 0, 1) + runs_of("greedy", 0, 1))
+    assert deep_sea_conclusion(runs_of("gain", 5) + runs_of("greedy", 0, 2)).endswith(
         "5 against 2 seeds are too few for a rank test."
     )
-    assert deep_sea_answer(runs_of("gain", 2) + runs_of("greedy", 2)).endswith(
-        "2 seeds are few: this is a picture, not a proof."
+    assert deep_sea_conclusion(runs_of("gain", 2) + runs_of("greedy", 2)).endswith(
+        "2 seeds are too few for a conclusion."
     )
 
 
@@ -244,7 +246,7 @@ cell_of_runs = st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from([
 @given(st.dictionaries(st.sampled_from(["greedy", "ucb", "gain"]), cell_of_runs, min_size=2))
 def test_no_algorithm_beats_the_one_that_the_answer_names_first(found):
     """Nobody solves a larger fraction, and "the fewest" is below every other mean, even where that is only a bound."""
-    text = deep_sea_answer([run for name, cell in found.items() for run in runs_of(name, *cell)])
+    text = deep_sea_conclusion([run for name, cell in found.items() for run in runs_of(name, *cell)])
     names = {"greedy": "BootDQN", "ucb": "BootDQN-UCB", "gain": "BootDQN-Gain"}
     fractions = {name: solved / (solved + not_) for name, (solved, not_, _) in found.items()}
     means = {name: (solved * at + not_ * 100_000) / (solved + not_) for name, (solved, not_, at) in found.items()}

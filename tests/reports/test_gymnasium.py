@@ -6,10 +6,10 @@ import json
 import pytest
 
 from bootdqn.config.settings import from_flat
-from bootdqn.reports.answers import gym_answer
+from bootdqn.reports.conclusions import gym_conclusion
 from bootdqn.reports.gymnasium import by_task, evaluation_curve, gym_runs, learning_curves, returns_table
-from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
+from bootdqn.reports.report_data import load_report_data
 from bootdqn.reports.style import UNFINISHED_CAPTION
 from bootdqn.training.run import train_run
 from reference.run_directories import write_gym
@@ -19,14 +19,14 @@ LAKE = {"env_id": "FrozenLake-v1", "env_options": ["map_name=8x8"]}
 
 def read(root):
     """Return the runs that count, and why others do not."""
-    study = load_study(root)
+    study = load_report_data(root)
     runs = gym_runs(study)
     return runs[runs.counted], {run.run: run.problem for run in study.runs.itertuples() if run.problem}
 
 
 def curves(root, max_variants=8):
     """Return the figure and the caption of the only environment."""
-    study = load_study(root)
+    study = load_report_data(root)
     (runs,) = by_task(gym_runs(study)).values()
     return learning_curves(runs, study.returns, max_variants)
 
@@ -128,7 +128,7 @@ def test_curves_are_of_the_evaluations_where_every_run_has_some(tmp_path):
     for seed in range(3):
         evaluations = [(100 * number, seed + number) for number in range(1, 6)]
         write_gym(tmp_path / str(seed), seed=seed, evaluations=evaluations, episodes=[(50, 1.0)])
-    returns = load_study(tmp_path).returns
+    returns = load_report_data(tmp_path).returns
     evaluations = returns[returns.kind == "evaluation"]
     steps, values = evaluation_curve([run for _, run in evaluations.groupby("run")])
     assert steps.tolist() == [100, 200, 300, 400, 500]
@@ -222,7 +222,7 @@ def answer_on(root, **values):
     for strategy, returns in values.items():
         for seed, value in enumerate(returns):
             write_gym(root / f"{strategy}/{seed}", strategy, seed, found=(value / 2, value, value))
-    return gym_answer(read(root)[0])
+    return gym_conclusion(read(root)[0])
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def answer_on(root, **values):
         (
             {"gain": (1, 1, 1, 1, 1, 200), "greedy": (2, 2, 2, 2, 2, 2)},
             "BootDQN-Gain has the highest last evaluation: 34.17 on average over 6 seeds. Next: BootDQN, 2 with "
-            "6 seeds; by a rank test that one is ahead (p = 0.015).",
+            "6 seeds; the rank test favours the latter (p = 0.015).",
         ),
         (
             {"gain": (500, 500), "greedy": (500, 500), "ucb": (400,)},
@@ -268,7 +268,7 @@ def test_the_answer_is_by_training_where_a_run_was_never_evaluated_and_counts_wh
     write_gym(tmp_path / "c", env_id="Empty-v0", found=(None, None, None))
     for number in range(3):
         write_gym(tmp_path / f"further{number}", env_id=f"Further-v{number}")
-    text = gym_answer(read(tmp_path)[0])
+    text = gym_conclusion(read(tmp_path)[0])
     assert text.startswith(
         "On CartPole-v1 (1,000 steps) BootDQN has the highest return of the last episodes of training: 2 with 1 seed"
     )

@@ -15,8 +15,8 @@ from bootdqn.config.variants import Variant
 from bootdqn.envs.minatar import palette
 from bootdqn.inspector.recording import Recorder
 from bootdqn.reports.atari import evaluations_of, normalised_scores, normalised_strata
-from bootdqn.reports.load import load_study
 from bootdqn.reports.report import write_report
+from bootdqn.reports.report_data import load_report_data
 from bootdqn.reports.suites import MINATAR
 from bootdqn.sweeps.sweep_file import load_sweep
 from reproduction.claims import analogues_table
@@ -46,7 +46,7 @@ def best_of(path):
 
 def test_scores_are_normalised_by_random_play_and_the_best_run(runs):
     study = runs / "paper-minatar-smoke"
-    evaluations = evaluations_of(load_study(study), MINATAR)
+    evaluations = evaluations_of(load_report_data(study), MINATAR)
     assert evaluations.run.nunique() == 8
     best = {str(path.parent.relative_to(study)): best_of(path.parent) for path in study.rglob("config.json")}
     highest = {game: max(score for run, score in best.items() if game in run) for game in ("breakout", "seaquest")}
@@ -92,7 +92,8 @@ def test_the_page_has_what_it_has_for_atari_labelled_as_an_analogue(runs, tmp_pa
 def test_the_analogues_of_the_papers_claims_are_judged_by_real_runs(runs):
     """As if the settings of the small runs were the default; with one seed the means decide, and no interval does."""
     found = [
-        evaluations_of(load_study(runs / name), MINATAR) for name in ("paper-minatar-smoke", "minatar-heads-smoke")
+        evaluations_of(load_report_data(runs / name), MINATAR)
+        for name in ("paper-minatar-smoke", "minatar-heads-smoke")
     ]
     real = analogues_table(Evidence.of_plan(PLAN, *found))
     assert {row[3] for row in real.rows} == {f"not judged: 0 of {number} runs" for number in (20, 25, 50, 75, 100)}

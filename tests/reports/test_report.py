@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from bootdqn.cli.main import run_command_line
 from bootdqn.common.errors import UsageError
-from bootdqn.reports.answers import games_answer
 from bootdqn.reports.atari import (
     best_scores,
     evaluations_of,
@@ -24,9 +23,10 @@ from bootdqn.reports.atari import (
     with_paper_heads,
 )
 from bootdqn.reports.atari_heads import runtime_table
-from bootdqn.reports.load import load_study
+from bootdqn.reports.conclusions import games_conclusion
 from bootdqn.reports.report import write_report
-from bootdqn.reports.results import load_results
+from bootdqn.reports.report_data import load_report_data
+from bootdqn.reports.run_table import load_results
 from bootdqn.runs.lock import locked
 from reference.browser import opened
 from reference.run_directories import write_atari, write_deep_sea, write_gym, write_run_dir, write_study
@@ -42,7 +42,7 @@ def rows(table):
 
 
 def evaluations_below(root):
-    return evaluations_of(load_study(root))
+    return evaluations_of(load_report_data(root))
 
 
 @pytest.fixture(scope="module")
@@ -311,11 +311,11 @@ def test_one_algorithm_alone_is_nothing_to_compare(tmp_path):
     write_atari(tmp_path / "a", seed=0)
     write_atari(tmp_path / "b", seed=1, scores=(1.0, 6.0))
     expected = "On Atari, BootDQN-EVOI has a maximal score of 4.5 on Hero (2 seeds, 2M frames); " + NOTHING
-    assert games_answer(evaluations_below(tmp_path)) == expected
+    assert games_conclusion(evaluations_below(tmp_path)) == expected
     for game in ("Alien", "Venture", "Solaris"):
         write_atari(tmp_path / game, game)
     expected = "of 3.0 on Solaris, 3.0 on Venture, 3.0 on Alien and 1 further game (1 seed, 2M frames); " + NOTHING
-    assert games_answer(evaluations_below(tmp_path)).endswith(expected)
+    assert games_conclusion(evaluations_below(tmp_path)).endswith(expected)
 
 
 def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
@@ -324,13 +324,13 @@ def test_the_answer_counts_no_tie_and_names_all_that_are_first(tmp_path):
             write_atari(tmp_path / game / strategy, game, strategy, scores=(score,))
     evaluations = evaluations_below(tmp_path)
     rests_on = "of 3 algorithms on 1 seed and 1M frames."
-    assert games_answer(evaluations) == (
+    assert games_conclusion(evaluations) == (
         f"On Atari, BootDQN and BootDQN-UCB each have the highest maximal score in 1 of 3 games, {rests_on}"
     )
-    assert games_answer(evaluations[evaluations.game == "Venture"]) == (
+    assert games_conclusion(evaluations[evaluations.game == "Venture"]) == (
         f"On Atari, none has the highest maximal score alone in any of 1 game, {rests_on}"
     )
-    assert games_answer(evaluations[evaluations.game == "Hero"]) == (
+    assert games_conclusion(evaluations[evaluations.game == "Hero"]) == (
         f"On Atari, BootDQN has the highest maximal score in 1 of 1 game, {rests_on}"
     )
 

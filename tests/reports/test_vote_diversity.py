@@ -4,7 +4,7 @@ import pytest
 
 from bootdqn.reports import paper
 from bootdqn.reports.atari import evaluations_of, vote_diversity
-from bootdqn.reports.load import load_study
+from bootdqn.reports.report_data import load_report_data
 from reference.run_directories import write_atari
 from reference.tables import AtariRun
 from reference.verdicts import verdicts_on_atari
@@ -39,7 +39,7 @@ def test_every_column_of_the_table_is_its_own_measure_over_all_evaluations(tmp_p
     shorter = {measure: series for measure, _, series, _ in measured.values()}
     write_atari(tmp_path / "longer", seed=0, scores=(1.0, 1.0), diversity=longer)
     write_atari(tmp_path / "shorter", seed=1, scores=(1.0,), diversity=shorter)
-    table = vote_diversity(evaluations_of(load_study(tmp_path)))
+    table = vote_diversity(evaluations_of(load_report_data(tmp_path)))
     (row,) = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
     assert {column: row[column] for column in measured} == {
         column: mean_of_the_runs for column, (*_, mean_of_the_runs) in measured.items()

@@ -1,7 +1,7 @@
 """The paper's claims: each has a verdict, and never one that the runs do not allow."""
 
 from bootdqn.reports.atari import evaluations_of
-from bootdqn.reports.load import load_study
+from bootdqn.reports.report_data import load_report_data
 from reference.run_directories import GAMES, write_atari, write_deep_sea, write_study
 from reference.verdicts import Verdicts
 from reproduction.claims import CLAIMS, COLOURS, claims_table
@@ -9,7 +9,7 @@ from reproduction.evidence import CONTRADICTED, MIXED, OPEN, SUPPORTED, Evidence
 
 
 def evidence_below(root):
-    study = load_study(root)
+    study = load_report_data(root)
     return Evidence.among(study.counted("deep-sea"), evaluations_of(study))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bootdqn.config.variants import Variant
 from bootdqn.reports import paper
 from bootdqn.reports.atari import leader
-from bootdqn.reports.load import DIVERSITY
+from bootdqn.reports.report_data import DIVERSITY
 from reference.tables import AtariRun, evaluations_table
 from reference.verdicts import verdicts_on_atari as verdicts
 from reproduction.claims import CLAIMS

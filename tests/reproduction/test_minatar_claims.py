@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bootdqn.reports.load import DIVERSITY
+from bootdqn.reports.report_data import DIVERSITY
 from bootdqn.reports.suites import MINATAR_RANDOM
 from bootdqn.sweeps.sweep_file import load_sweep
 from reference.tables import AtariRun, evaluations_table

@@ -56,7 +56,7 @@ class DemoCommand:
         """Run and compare them; exit code 0 if every run finished."""
         from bootdqn.reports.deep_sea import terminal_table
         from bootdqn.reports.report import write_report
-        from bootdqn.reports.results import load_runs
+        from bootdqn.reports.run_table import load_runs
         from bootdqn.sweeps.executor import check_is_directory
         from bootdqn.sweeps.run_sweep import output_console, run_sweep
 

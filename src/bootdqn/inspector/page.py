@@ -138,9 +138,8 @@ def write_page(recording: Recording, maps: list[Maps], path: Path) -> Path:
         "SCRIPT": "".join((_HERE / name).read_text(encoding="utf-8") for name in ("charts.js", "inspector.js")),
         "DATA": data,
     }
-    content = re.sub(
-        f"%({'|'.join(parts)})%", lambda name: parts[name[1]], template
-    )  # at once: a title may hold %DATA%
+    names = "|".join(parts)
+    content = re.sub(f"%({names})%", lambda name: parts[name[1]], template)  # at once: a title may hold %DATA%
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomically(path, content)
     return path

@@ -1,5 +1,5 @@
 """Tables, figures and pages from run directories. Reads files only: nothing that trains is imported."""
 
-from bootdqn.reports.results import load_metrics, load_results
+from bootdqn.reports.run_table import load_metrics, load_results
 
 __all__ = ["load_metrics", "load_results"]

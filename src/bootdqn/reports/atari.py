@@ -11,7 +11,7 @@ import pandas as pd
 
 from bootdqn.config.variants import Variant, algorithm, label, variant_order
 from bootdqn.reports import paper
-from bootdqn.reports.load import DIVERSITY, Study
+from bootdqn.reports.report_data import DIVERSITY, ReportData
 from bootdqn.reports.statistics import (
     Values,
     interquartile_mean,
@@ -29,7 +29,7 @@ RUN_COLUMNS = ("run", "game", "variant", "num_heads", "seed", "status", "speed",
 """Columns of the evaluations that describe their run."""
 
 
-def evaluations_of(study: Study, suite: Suite = ATARI) -> pd.DataFrame:
+def evaluations_of(data: ReportData, suite: Suite = ATARI) -> pd.DataFrame:
     """Return the evaluations of the runs of a suite that count, with what describes their run.
 
     Returns:
@@ -37,7 +37,7 @@ def evaluations_of(study: Study, suite: Suite = ATARI) -> pd.DataFrame:
         NaN where the run is not finished), `computed` (the settings that its speed depends on), `frames`, `score` and
         the measures of vote diversity.
     """
-    runs = study.counted(suite.kind)
+    runs = data.counted(suite.kind)
     seconds = runs.seconds.astype(float).where(runs.status == "finished").replace(0, np.nan)
     described = runs.assign(
         game=runs.task,
@@ -46,7 +46,7 @@ def evaluations_of(study: Study, suite: Suite = ATARI) -> pd.DataFrame:
         speed=runs.budget.astype(float) / seconds,
         computed=list(zip(*(runs[name].map(str) for name in SPEED_DEPENDS_ON), strict=True)),
     )
-    return study.evaluations.merge(described[list(RUN_COLUMNS)], on="run")
+    return data.evaluations.merge(described[list(RUN_COLUMNS)], on="run")
 
 
 def with_paper_heads(evaluations: pd.DataFrame) -> pd.DataFrame:
@@ -80,7 +80,7 @@ def variants_of(evaluations: pd.DataFrame) -> list[Variant]:
     return sorted(set(evaluations.variant), key=variant_order)
 
 
-def by_cell(evaluations: pd.DataFrame) -> dict[tuple[str, Variant], pd.DataFrame]:
+def by_game_and_variant(evaluations: pd.DataFrame) -> dict[tuple[str, Variant], pd.DataFrame]:
     """Return the evaluations of each game and variant, in the paper's order, by seed."""
     groups = dict(iter(evaluations.sort_values("seed", kind="stable").groupby(["game", "variant"], sort=False)))
     variants = variants_of(evaluations)
@@ -98,7 +98,7 @@ def last_frames(evaluations: pd.DataFrame) -> pd.Series:
     return evaluations.groupby("run", sort=False).frames.max()
 
 
-def equal_budgets(evaluations: pd.DataFrame, most: int | None = None) -> dict[str, int]:
+def common_budgets(evaluations: pd.DataFrame, most: int | None = None) -> dict[str, int]:
     """Return by game the most frames that each of its runs was evaluated for, no more than `most`.
 
     A game is missing where within them one run was not evaluated at all, as the others are evaluated more often and
@@ -109,7 +109,7 @@ def equal_budgets(evaluations: pd.DataFrame, most: int | None = None) -> dict[st
     return dict(budget[ends["min"].max() <= budget])
 
 
-def in_common(evaluations: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
+def within_common_budget(evaluations: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
     """Return the evaluations of each game within the frames that all its runs have: a longer run wins nothing.
 
     A game in which there are no such frames is left out.
@@ -118,7 +118,7 @@ def in_common(evaluations: pd.DataFrame, most: int | None = None) -> pd.DataFram
         evaluations: Those of the runs to compare.
         most: Frames beyond which no evaluation counts.
     """
-    budgets = equal_budgets(evaluations, most)
+    budgets = common_budgets(evaluations, most)
     return evaluations[evaluations.frames <= evaluations.game.map(budgets).astype(float).fillna(0)]
 
 
@@ -133,8 +133,8 @@ def leader(evaluations: pd.DataFrame, game: str, variants: Sequence[Variant]) ->
 
     None where the first two tie, or no frames are common to all.
     """
-    compared = in_common(evaluations[(evaluations.game == game) & evaluations.variant.isin(variants)])
-    means = {variant: np.mean(best_scores(runs)) for (_, variant), runs in by_cell(compared).items()}
+    compared = within_common_budget(evaluations[(evaluations.game == game) & evaluations.variant.isin(variants)])
+    means = {variant: np.mean(best_scores(runs)) for (_, variant), runs in by_game_and_variant(compared).items()}
     best = [variant for variant, mean in means.items() if mean == max(means.values())]
     return best[0] if len(best) == 1 else None
 
@@ -153,9 +153,9 @@ def curve(evaluations: pd.DataFrame, measure: str = "score") -> tuple[Values, Va
 
 def maximal_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
     """Return Table 1 of the paper, or its analogue: for each seed the best evaluation; the mean over seeds."""
-    budgets = equal_budgets(evaluations)
+    budgets = common_budgets(evaluations)
     rows = []
-    for (game, variant), runs in by_cell(evaluations).items():
+    for (game, variant), runs in by_game_and_variant(evaluations).items():
         best = best_scores(runs)
         known = _printed(paper.MAXIMAL_SCORE.get(game, {}), variant)
         within, budget = "", ""
@@ -182,15 +182,15 @@ def maximal_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
         "Maximal evaluation score",
         ("game", "algorithm", "ours", "95 % interval", "paper", "ours at equal budget", "budget", "seeds", "frames"),
         rows,
-        f"{whose} each seed the best evaluation, averaged over seeds. A maximum over evaluations "
-        "grows with their number and favours the erratic; at equal budget the last ten evaluations are averaged "
-        "instead (nowhere, where a run has no evaluation yet within what another has). "
-        f"Where {suite.unit} are a range, runs of different lengths are averaged, and only the score at equal budget "
-        "compares like with like."
+        f"{whose} each seed the best evaluation, averaged over seeds. The maximum grows with the "
+        "number of evaluations. The column 'ours at equal budget' averages the last ten evaluations within the "
+        f"{suite.unit} common to all runs of the game; empty if there are none. "
+        f"Where {suite.unit} are a range, runs of different lengths are averaged, and only the scores at equal budget "
+        "are comparable."
         f"{papers if suite.in_paper else ''}",
         text_columns=("game", "algorithm"),
     )
-    return suite.own(table)
+    return suite.adapt_table(table)
 
 
 def normalised_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | None:
@@ -227,7 +227,7 @@ def normalised_scores(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table 
         "has three seeds.",
         text_columns=("algorithm",),
     )  # fmt: skip
-    return suite.own(table)
+    return suite.adapt_table(table)
 
 
 def _normalisation_note(suite: Suite) -> str:
@@ -241,7 +241,7 @@ def normalised_strata(evaluations: pd.DataFrame, suite: Suite = ATARI) -> dict[V
     """Return by variant and game the normalised best scores of the runs, in per cent."""
     strata: dict[Variant, dict[str, list[float]]] = {}
     references = suite.references(evaluations)
-    for (game, variant), runs in by_cell(evaluations[evaluations.game.isin(list(references))]).items():
+    for (game, variant), runs in by_game_and_variant(evaluations[evaluations.game.isin(list(references))]).items():
         worst = suite.random[game]
         normalised = [100 * (score - worst) / (references[game] - worst) for score in best_scores(runs)]
         strata.setdefault(variant, {})[game] = normalised
@@ -251,7 +251,7 @@ def normalised_strata(evaluations: pd.DataFrame, suite: Suite = ATARI) -> dict[V
 def vote_diversity(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
     """Return Table 3 of the paper: the variance of the votes, averaged over all evaluations, and the entropy."""
     rows = []
-    for (game, variant), runs in by_cell(evaluations).items():
+    for (game, variant), runs in by_game_and_variant(evaluations).items():
         known = _printed(paper.VOTE_VARIANCE.get(game, {}), variant)
         count_variance, *others = (f"{mean_diversity(runs, measure):.2f}" for measure in DIVERSITY)
         printed = "" if known is None else f"{known:.2f}"
@@ -275,7 +275,7 @@ def vote_diversity(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table:
         "the literal reading, and is high when heads agree. Entropy is high when they differ.",
         text_columns=("game", "algorithm"),
     )
-    return suite.own(table)
+    return suite.adapt_table(table)
 
 
 def mean_diversity(evaluations: pd.DataFrame, measure: str) -> float:
@@ -287,7 +287,7 @@ def improvements(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | Non
     """Return how likely a run of each algorithm beats one of each other; None where fewer than two can be compared."""
     rows = []
     for one, other in permutations(variants_of(evaluations), 2):
-        compared = by_cell(in_common(evaluations[evaluations.variant.isin([one, other])]))
+        compared = by_game_and_variant(within_common_budget(evaluations[evaluations.variant.isin([one, other])]))
         games = [game for game, variant in compared if variant == one and (game, other) in compared]
         if games:
             ours, theirs = ([best_scores(compared[game, variant]) for game in games] for variant in (one, other))
@@ -302,7 +302,7 @@ def improvements(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | Non
         rows,
         text_columns=("algorithm", "against"),
     )
-    return suite.own(table)
+    return suite.adapt_table(table)
 
 
 def _printed(numbers: Mapping[str, float | None], variant: Variant) -> float | None:

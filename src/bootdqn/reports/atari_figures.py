@@ -12,18 +12,18 @@ from matplotlib.lines import Line2D
 from bootdqn.common.text import figure_label
 from bootdqn.config.variants import algorithm, label
 from bootdqn.reports import paper
-from bootdqn.reports.atari import by_cell, curve, games_of, normalised_strata, variants_of
+from bootdqn.reports.atari import by_game_and_variant, curve, games_of, normalised_strata, variants_of
 from bootdqn.reports.atari_heads import by_heads
 from bootdqn.reports.statistics import performance_profile
 from bootdqn.reports.style import RC_PARAMS, VariantStyle, labelled_lines, legend_below, mean_line, variant_styles
 from bootdqn.reports.suites import ATARI, Suite
 
 INSET_FRAMES = 5e6
-CROWDED = 0.25
+INSET_THRESHOLD = 0.25
 """Final means closer together than this fraction of the axis call for an inset."""
-WITHIN_SIGHT = 2.0
+MAX_PAPER_SCORE_RATIO = 2.0
 """How many times our highest score the paper's may be and still share the axis: beyond, our curves would be flat."""
-PAPERS_SCORES = "The paper's maximal scores are marked at the right edge, or printed where they are far above."
+PAPER_SCORES_CAPTION = "The paper's maximal scores are marked at the right edge, or printed where they are far above."
 HEAD_COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
 
 
@@ -75,7 +75,7 @@ def profiles(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Figure:
 
 
 def _by_game(evaluations: pd.DataFrame, measure: str, axis_label: str, suite: Suite) -> Figure:
-    games, by_game = games_of(evaluations), by_cell(evaluations)
+    games, by_game = games_of(evaluations), by_game_and_variant(evaluations)
     styles = variant_styles(variants_of(evaluations))
     columns = min(3, len(games))
     rows = -(-len(games) // columns)
@@ -132,7 +132,7 @@ def _papers_scores(axes: Axes, game: str, cells: Iterable[tuple[pd.DataFrame, Va
         colours.setdefault(runs.variant.iloc[0].strategy, style.colour)
     printed = {strategy: paper.MAXIMAL_SCORE.get(game, {}).get(strategy) for strategy in colours}
     known = {strategy: score for strategy, score in printed.items() if score is not None}
-    limit = WITHIN_SIGHT * axes.get_ylim()[1]
+    limit = MAX_PAPER_SCORE_RATIO * axes.get_ylim()[1]
     far_above = [strategy for strategy, score in known.items() if score > limit]
     for number, strategy in enumerate(far_above):
         text = f"↑ {algorithm(strategy, 'atari').label} in the paper: {known[strategy]:,.1f}"
@@ -150,7 +150,7 @@ def _inset_where_crowded(axes: Axes, cells: list[tuple[pd.DataFrame, VariantStyl
     ends = [curve(runs)[1].mean(axis=0)[-1] for runs, _ in cells]
     last = max(curve(runs)[0][-1] for runs, _ in cells)
     low, high = axes.get_ylim()
-    if len(cells) < 2 or last < 2 * INSET_FRAMES or max(ends) - min(ends) > CROWDED * (high - low):
+    if len(cells) < 2 or last < 2 * INSET_FRAMES or max(ends) - min(ends) > INSET_THRESHOLD * (high - low):
         return
     inset = axes.inset_axes((0.55, 0.08, 0.42, 0.36))
     for runs, style in cells:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from bootdqn.config.variants import Variant, label
 from bootdqn.reports import paper
-from bootdqn.reports.atari import SPEED_DEPENDS_ON, best_scores, format_frames, in_common, studies_of
+from bootdqn.reports.atari import SPEED_DEPENDS_ON, best_scores, format_frames, studies_of, within_common_budget
 from bootdqn.reports.suites import ATARI, Suite
 from bootdqn.reports.tables import Table
 
@@ -63,7 +63,7 @@ def runtime_table(evaluations: pd.DataFrame, suite: Suite = ATARI) -> Table | No
         "those cells are empty, as are those of runs that are not finished.",
         text_columns=("game", "algorithm"),
     )
-    return suite.own(table)
+    return suite.adapt_table(table)
 
 
 def speeds_of(evaluations: pd.DataFrame) -> dict[tuple[str, ...], list[float]]:
@@ -73,7 +73,7 @@ def speeds_of(evaluations: pd.DataFrame) -> dict[tuple[str, ...], list[float]]:
 
 
 def _runtime_rows(groups: Mapping[int, pd.DataFrame]) -> Iterator[tuple[str, ...]]:
-    compared = in_common(pd.concat(groups.values()))
+    compared = within_common_budget(pd.concat(groups.values()))
     before: dict[Any, float] = {}
     for k, runs in groups.items():
         cut = compared[compared.num_heads == k]

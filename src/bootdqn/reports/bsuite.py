@@ -12,7 +12,7 @@ from bootdqn.common.text import format_count
 from bootdqn.config.bsuite import BSUITE_IDS, DEEP_SEA_SETTINGS, EXPERIMENTS, BsuiteConfig
 from bootdqn.config.variants import label, variant_order
 from bootdqn.reports.deep_sea import cells, largest_solved
-from bootdqn.reports.load import Study
+from bootdqn.reports.report_data import ReportData
 from bootdqn.reports.statistics import Values
 from bootdqn.reports.tables import Table
 
@@ -43,12 +43,12 @@ def swing_up_scores(mean_return: Values, best_episode: Values) -> Values:
     return (np.clip(mean_return / HIGHEST_RETURN, 0, 1) + (best_episode > GOOD_RETURN)) / 2
 
 
-def bsuite_runs(study: Study) -> pd.DataFrame:
+def bsuite_runs(data: ReportData) -> pd.DataFrame:
     """Return the runs that count, with `experiment`, `index` of the setting, `size` of DeepSea and `score` in [0, 1].
 
     `short` marks runs of fewer episodes than bsuite's that more episodes might change. bsuite scores them, too.
     """
-    runs = study.counted("bsuite").copy()
+    runs = data.counted("bsuite").copy()
     runs = runs[runs.task.isin(BSUITE_IDS)]
     configs = [BsuiteConfig(task) for task in runs.task]
     runs["experiment"] = pd.Series([config.experiment for config in configs], runs.index, dtype=object)
@@ -131,12 +131,14 @@ def _format_score(found: Any, experiment: str) -> str:
     return f"{found.score:.3f}{in_brackets}"
 
 
-def bsuite_answer(scores: pd.DataFrame) -> str:
+def bsuite_conclusion(scores: pd.DataFrame) -> str:
     """Return which algorithm has the highest mean score, and on how many settings it rests."""
     tags = tag_scores(scores)
     settings = int(scores.groupby("variant", sort=False).settings.sum().min())
-    rests_on = f"{settings} of {format_count(len(BSUITE_IDS), 'setting')}, {format_count(scores.seeds.min(), 'seed')}"
-    where = f"On bsuite's exploration experiments ({rests_on})"
+    sample_text = (
+        f"{settings} of {format_count(len(BSUITE_IDS), 'setting')}, {format_count(scores.seeds.min(), 'seed')}"
+    )
+    where = f"On bsuite's exploration experiments ({sample_text})"
     if not tags:
         return f"{where} no algorithm has runs in all three."
     best = max(tags.values())
@@ -201,8 +203,8 @@ def deep_sea_table(runs: pd.DataFrame, name: str) -> Table | None:
         rows,
         f"The fraction of N = {DEEP_SEA_SIZES[0]}, {DEEP_SEA_SIZES[1]}, ..., {DEEP_SEA_SIZES[-1]} solved within "
         f"{DEEP_SEA_EPISODES:,} episodes and before episode 2^N + {RANDOM_PLAY_MARGIN}, by bsuite's rule, averaged "
-        "over seeds. There is no score where sizes are missing: beside what the others give stand the least and the "
-        "most that all of them can. Here each seed has an action map of its own and every episode is looked at; in "
+        "over seeds. If sizes are missing, the table shows the score over the sizes present and the bounds of the "
+        "full score. Here each seed has an action map of its own and every episode is looked at; in "
         "bsuite all runs have one map, and it looks at fewer and fewer episodes. The largest N is by the stricter "
         "reading of the other tables.",
         text_columns=("algorithm",),

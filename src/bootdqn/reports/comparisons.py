@@ -25,11 +25,11 @@ from bootdqn.reports.tables import Table
 
 MAX_ROWS = 8
 """Comparisons on the first screen."""
-HOW_COMPARED = (
+TEST_NOTE = (
     "Its interval is a percentile bootstrap over seeds, from three on. The test is Mann and Whitney's exact one, "
     "two-sided and unpaired."
 )
-BOUNDS = " A run that did not solve DeepSea counts with its cap, so ≥ and ≤ mark bounds."
+CENSORING_NOTE = " A run that did not solve DeepSea counts with its cap, so ≥ and ≤ mark bounds."
 
 
 class Result(NamedTuple):
@@ -121,10 +121,10 @@ def comparisons_table(
         return None
     columns = ("task", "measure", "best", "next", "difference", "95 % interval", "rank test", "seeds")
     note = (
-        f"Means over seeds; the difference is the best less the next. {HOW_COMPARED} The pair was chosen by its "
+        f"Means over seeds; the difference is the best less the next. {TEST_NOTE} The pair was chosen by its "
         "means, which favours the first."
     )
-    note += BOUNDS if any(one.censored for one in comparisons) else ""
+    note += CENSORING_NOTE if any(one.censored for one in comparisons) else ""
     rows = [comparison.row() for comparison in comparisons[:MAX_ROWS]]
     return Table("comparisons", "The comparison this rests on", columns, rows, note, text_columns=columns[:4])
 
@@ -170,9 +170,9 @@ def baseline_table(
     columns = (
         "task", "measure", "algorithm", "baseline", "difference", "95 % interval", "rank test", "corrected", "seeds",
     )  # fmt: skip
-    note = f"Means over seeds; the difference is the algorithm less {rival}. {HOW_COMPARED}"
+    note = f"Means over seeds; the difference is the algorithm less {rival}. {TEST_NOTE}"
     note += _correction_note(comparisons, sum(p is not None for p in p_values))
-    note += BOUNDS if any(one.censored for one in comparisons) else ""
+    note += CENSORING_NOTE if any(one.censored for one in comparisons) else ""
     if left_out := [task.task for task, theirs in against if theirs is None and len(task.results) > 1]:
         note += f" Left out, since {baseline or 'BootDQN'} was not run there: {', '.join(left_out)}."
     title = f"Every algorithm against {rival}"
@@ -256,7 +256,7 @@ def _on_deep_sea(runs: pd.DataFrame) -> Iterator[TaskResults]:
 def _on_games(evaluations: pd.DataFrame) -> Iterator[TaskResults]:
     """Yield the maximal scores in each game, within the frames that all its runs have."""
     results: dict[str, dict[Variant, Result]] = {}
-    for (game, variant), runs in atari.by_cell(atari.in_common(evaluations)).items():
+    for (game, variant), runs in atari.by_game_and_variant(atari.within_common_budget(evaluations)).items():
         results.setdefault(game, {})[variant] = Result(label(variant), atari.best_scores(runs))
     for game, by_variant in results.items():
         yield TaskResults(paper.title_of(game), "maximal score", by_variant, _highest_first(by_variant))

@@ -11,8 +11,8 @@ from bootdqn.config.variants import label, variant_order
 from bootdqn.reports.statistics import interval_of_mean
 from bootdqn.reports.tables import Table
 
-BSUITES_RULE, THIN = "solved, bsuite's rule", "solved with < 10 good"
-COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", BSUITES_RULE, THIN, "each seed")
+BSUITES_RULE, SOLVED_EARLY = "solved, bsuite's rule", "solved with < 10 good"
+COLUMNS = ("N", "algorithm", "solved", "mean episodes", "95 % interval", BSUITES_RULE, SOLVED_EARLY, "each seed")
 
 
 def episodes_to_solve(runs: pd.DataFrame) -> pd.Series:
@@ -25,9 +25,9 @@ def cells(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         The columns are `size`, `variant`, `label`, `cap`, `seeds` (how many), `solved` (how many, by the strict rule),
-        `fraction` (solved), `solved_by_bsuite` (how many, by bsuite's own rule), `thin` (how many of these before there
-        were ten good episodes), `censored` (a run reached the cap unsolved, so that the mean is a lower bound),
-        `mean_episodes`, `low` and `high` (its 95 % bootstrap interval, whose upper end says nothing where it is
+        `fraction` (solved), `solved_by_bsuite` (how many, by bsuite's own rule), `solved_early` (how many of these
+        before there were ten good episodes), `censored` (a run reached the cap unsolved, so that the mean is a lower
+        bound), `mean_episodes`, `low` and `high` (its 95 % bootstrap interval, whose upper end says nothing where it is
         censored; NaN where the runs are too few or all equal), and of each seed `episodes` and `is_solved` (tuples).
 
     Raises:
@@ -51,7 +51,7 @@ def cells(runs: pd.DataFrame) -> pd.DataFrame:
                 "solved": int(solved.sum()),
                 "fraction": solved.mean(),
                 "solved_by_bsuite": int(group.solved_at.count()),
-                "thin": int((group.solved_at != group.solved_at_strict.fillna(0)).sum()),
+                "solved_early": int((group.solved_at != group.solved_at_strict.fillna(0)).sum()),
                 "censored": not solved.all(),
                 "mean_episodes": float(np.mean(episodes)),
                 "low": low,
@@ -98,7 +98,7 @@ def solve_table(runs: pd.DataFrame, name: str = "deep-sea") -> Table:
                 format_mean(cell),
                 _format_interval(cell),
                 f"{cell.solved_by_bsuite}/{cell.seeds}",
-                str(cell.thin),
+                str(cell.solved_early),
                 ", ".join(f"{'' if solved else '> '}{episodes:,}" for episodes, solved in each),
             )
         )
@@ -115,7 +115,7 @@ def solve_table(runs: pd.DataFrame, name: str = "deep-sea") -> Table:
         rows,
         note,
         text_columns=("algorithm", "each seed"),
-        detail_columns=(THIN, "each seed"),
+        detail_columns=(SOLVED_EARLY, "each seed"),
     )
 
 
@@ -128,7 +128,7 @@ def _format_interval(cell: Any) -> str:
 
 def terminal_table(runs: pd.DataFrame) -> rich.table.Table:
     """Return the columns of the table that fit a terminal."""
-    table = solve_table(runs).without("95 % interval", BSUITES_RULE, THIN)
+    table = solve_table(runs).without("95 % interval", BSUITES_RULE, SOLVED_EARLY)
     shown = rich.table.Table(title=table.title)
     for column in table.columns:
         left = column in table.text_columns

@@ -43,7 +43,7 @@ MAX_SPREAD = 0.4
 COUNTS_LANE, LANE_PART = 1.27, 0.045
 """Counts of unsolved seeds stand above the cap, each algorithm's this factor above the one before, or this part of the
 axis below where that is more."""
-LONG = 20
+MAX_HORIZONTAL_LABEL = 20
 """Letters of a label that has no room beside others."""
 
 
@@ -142,7 +142,7 @@ def _columns(axes: Axes, groups: pd.DataFrame, cap: int) -> float:
         axes.plot([x - 0.22, x + 0.22], [cell.mean_episodes] * 2, color=colour, linewidth=2.5)
         _mark_lower_bound(axes, cell, x, colour)
     axes.set_xticks(range(len(groups)), [styles[variant].label for variant in groups.variant])
-    if len(groups) > MAX_INSIDE_LEGEND or max(len(style.label) for style in styles.values()) > LONG:
+    if len(groups) > MAX_INSIDE_LEGEND or max(len(style.label) for style in styles.values()) > MAX_HORIZONTAL_LABEL:
         for name in axes.get_xticklabels():
             name.set(rotation=20, ha="right")
     axes.set_xlim(-0.6, len(groups) - 0.4)

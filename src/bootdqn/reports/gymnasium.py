@@ -12,7 +12,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from bootdqn.common.text import figure_label, format_count, format_number
 from bootdqn.config.variants import Variant, label, variant_order
-from bootdqn.reports.load import Study
+from bootdqn.reports.report_data import ReportData
 from bootdqn.reports.statistics import Values, interval_of_mean, smoothed
 from bootdqn.reports.style import (
     RC_PARAMS,
@@ -37,10 +37,10 @@ POINTS = 200
 """Points of a curve of training: the episodes of two runs end at different steps."""
 
 
-def gym_runs(study: Study) -> pd.DataFrame:
+def gym_runs(data: ReportData) -> pd.DataFrame:
     """Return the runs that count, and those that are not finished and have returns to plot."""
-    runs = study.runs[(study.runs.environment == "gym") & study.runs.variant.notna()]
-    unfinished = ~runs.finished & runs.run.isin(study.returns.run)
+    runs = data.runs[(data.runs.environment == "gym") & data.runs.variant.notna()]
+    unfinished = ~runs.finished & runs.run.isin(data.returns.run)
     return runs[runs.counted | unfinished].astype(dict.fromkeys(RETURNS, float))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import RECORD, open_regular, parse_json_object
 from bootdqn.config.variants import Variant
-from bootdqn.reports.results import BUDGETS, UNREADABLE, Record, load_run, named_runs, reason_unreadable
+from bootdqn.reports.run_table import BUDGETS, UNREADABLE, Record, load_run, named_runs, reason_unreadable
 from bootdqn.reports.style import variant_styles
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.summary import BUDGET_UNITS, RECENT_EPISODES, BudgetUse, describe_result, seconds_left

@@ -45,7 +45,7 @@ class Heading(NamedTuple):
 
     title: str
     """Names the experiment."""
-    answer: str
+    headline: str
     facts: str
     """Runs and seeds, date, version, commit and command."""
 
@@ -68,8 +68,8 @@ def page(heading: Heading, comparison: str, sections: list[tuple[str, str]]) -> 
     """Return the page.
 
     Args:
-        heading: Title, answer and facts.
-        comparison: The table that the answer rests on, as HTML that is escaped already; may be empty.
+        heading: Title, headline and facts.
+        comparison: The table that the headline is based on, as HTML that is escaped already; may be empty.
         sections: Titles as text, and what stands below them as HTML that is escaped already.
     """
     anchors = [re.sub(r"\W+", "-", title.lower()).strip("-") for title, _ in sections]
@@ -92,7 +92,7 @@ def page(heading: Heading, comparison: str, sections: list[tuple[str, str]]) -> 
 </head>
 <body>
 <h1>{escape(heading.title)}</h1>
-<p class="answer">{escape(heading.answer)}</p>
+<p class="answer">{escape(heading.headline)}</p>
 {comparison}
 <p class="soft">{escape(heading.facts)}</p>
 <nav>{links}</nav>

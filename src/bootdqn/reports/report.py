@@ -22,7 +22,7 @@ from bootdqn.common.text import escape_unprintable, format_count
 from bootdqn.config.variants import Variant, label
 from bootdqn.reports import (
     ablation_figures,
-    acting,
+    action_statistics,
     atari,
     atari_figures,
     atari_heads,
@@ -33,10 +33,10 @@ from bootdqn.reports import (
     gymnasium,
     scaling,
 )
-from bootdqn.reports.answers import answer
 from bootdqn.reports.comparisons import baseline_table, comparisons_table
-from bootdqn.reports.load import Study, load_study, shared_settings, without_settings
+from bootdqn.reports.conclusions import headline
 from bootdqn.reports.page import Heading, figure_html, page
+from bootdqn.reports.report_data import ReportData, load_report_data, shared_settings, without_settings
 from bootdqn.reports.style import UNFINISHED_CAPTION, missing_lines, to_png, to_svg, variant_styles
 from bootdqn.reports.suites import SUITES, Suite
 from bootdqn.reports.tables import Table
@@ -101,24 +101,24 @@ def write_report(root: Path | Sequence[Path], out: Path, baseline: str | None = 
         WriteError: The page, or a file beside it, cannot be written.
     """
     roots = root if isinstance(root, Sequence) else [root]
-    study = load_study(roots)
+    data = load_report_data(roots)
     where = escape_unprintable(", ".join(map(str, roots)))
-    if study.runs.empty:
+    if data.runs.empty:
         raise UsageError(f"there is no run in {where}: a run is a directory with a config.json")
-    content = Content(runs=study.runs.drop(columns="variant"))
-    deep_sea_runs = _add_deep_sea(content, study)
-    bsuite_scores = _add_bsuite(content, study)
-    evaluations = {suite: _add_games(content, study, suite) for suite in SUITES}
-    gym_runs = _add_gym(content, study)
-    _add_acting(content, study)
-    _add_not_counted(content, study.runs)
+    content = Content(runs=data.runs.drop(columns="variant"))
+    deep_sea_runs = _add_deep_sea(content, data)
+    bsuite_scores = _add_bsuite(content, data)
+    evaluations = {suite: _add_games(content, data, suite) for suite in SUITES}
+    gym_runs = _add_gym(content, data)
+    _add_acting(content, data)
+    _add_not_counted(content, data.runs)
     against = baseline_table(deep_sea_runs, evaluations, gym_runs, baseline)
     if against is not None:
         content.sections.insert(0, ("Comparisons", content.table(against, stacked=True, max_rows=MAX_ROWS)))
     heading = Heading(
-        _title(roots, study.runs),
-        answer(deep_sea_runs, bsuite_scores, evaluations, gym_runs),
-        _facts(study.runs, roots, out, baseline),
+        _title(roots, data.runs),
+        headline(deep_sea_runs, bsuite_scores, evaluations, gym_runs),
+        _facts(data.runs, roots, out, baseline),
     )
     comparison = content.table(comparisons_table(deep_sea_runs, evaluations, gym_runs), stacked=True)
     _write(out, page(heading, comparison, content.sections), content)
@@ -153,13 +153,13 @@ def _facts(runs: pd.DataFrame, roots: Sequence[Path], out: Path, baseline: str |
     return "; ".join(facts) + "."
 
 
-def _add_deep_sea(content: Content, study: Study) -> pd.DataFrame:
+def _add_deep_sea(content: Content, data: ReportData) -> pd.DataFrame:
     """Add a section for each cap of the runs on DeepSea, and return those that count."""
-    with_curve = study.runs.run.isin(study.regret.run)
-    runs = study.runs[(study.runs.environment == "deep-sea") & (study.runs.counted | with_curve)]
+    with_curve = data.runs.run.isin(data.regret.run)
+    runs = data.runs[(data.runs.environment == "deep-sea") & (data.runs.counted | with_curve)]
     shared = shared_settings(runs.variant)
     runs = without_settings(runs, shared)
-    regret = study.regret.merge(runs[["run", "variant", "size", "budget", "finished"]], on="run")
+    regret = data.regret.merge(runs[["run", "variant", "size", "budget", "finished"]], on="run")
     by_cap = deep_sea.by_cap(runs)
     for cap in by_cap:
         suffix = "" if len(by_cap) == 1 else f"-cap-{cap}"
@@ -221,9 +221,9 @@ def _shared_note(shared: Mapping[str, Any]) -> str:
     return f"<p class='note'>All of these runs: {escape(text)}.</p>" if shared else ""
 
 
-def _add_bsuite(content: Content, study: Study) -> pd.DataFrame:
+def _add_bsuite(content: Content, data: ReportData) -> pd.DataFrame:
     """Add the section about bsuite's experiments, and return the scores of each algorithm."""
-    runs = bsuite.bsuite_runs(study)
+    runs = bsuite.bsuite_runs(data)
     shared = shared_settings(runs.variant)
     runs = without_settings(runs, shared)
     scores = bsuite.experiment_scores(runs)
@@ -240,9 +240,9 @@ def _add_bsuite(content: Content, study: Study) -> pd.DataFrame:
 ANALOGUES = "The paper has no runs on MinAtar: these are the analogues of its tables and figures on Atari."
 
 
-def _add_games(content: Content, study: Study, suite: Suite) -> pd.DataFrame:
+def _add_games(content: Content, data: ReportData, suite: Suite) -> pd.DataFrame:
     """Add the section about Atari or MinAtar, and return the evaluations of the runs that count."""
-    evaluations = atari.evaluations_of(study, suite)
+    evaluations = atari.evaluations_of(data, suite)
     if evaluations.empty:
         return evaluations
     shared = shared_settings(evaluations.variant)
@@ -252,6 +252,7 @@ def _add_games(content: Content, study: Study, suite: Suite) -> pd.DataFrame:
         "Moving average over ten evaluations, or a tenth of them if they are fewer than a hundred; mean over seeds, "
         "shaded 95 % bootstrap intervals from three on."
     )
+    of_paper = atari_figures.PAPER_SCORES_CAPTION if suite.in_paper else ""
     variants = atari.variants_of(runs)
     plotted = runs[runs.variant.isin(variants[:MAX_CURVES])]
     if len(variants) > MAX_CURVES:
@@ -262,7 +263,7 @@ def _add_games(content: Content, study: Study, suite: Suite) -> pd.DataFrame:
         content.figure(
             f"{suite.kind}-scores",
             atari_figures.scores(plotted, suite),
-            f"Evaluation score against {suite.unit}. {caption} {atari_figures.PAPERS_SCORES if suite.in_paper else ''}",
+            f"Evaluation score against {suite.unit}. {caption} {of_paper}",
         ),
         content.table(atari.maximal_scores(runs, suite)),
         content.table(normalised := atari.normalised_scores(runs, suite)),
@@ -287,15 +288,15 @@ def _add_games(content: Content, study: Study, suite: Suite) -> pd.DataFrame:
     return evaluations
 
 
-def _add_gym(content: Content, study: Study) -> pd.DataFrame:
+def _add_gym(content: Content, data: ReportData) -> pd.DataFrame:
     """Add the section about Gymnasium, and return the runs that count."""
-    runs = gymnasium.gym_runs(study)
+    runs = gymnasium.gym_runs(data)
     shared = shared_settings(runs.variant)
     runs = without_settings(runs, shared)
     counted = runs[runs.counted]
     parts = [_shared_note(shared)]
     for (task, _), of_task in gymnasium.by_task(runs).items():
-        if curves := gymnasium.learning_curves(of_task, study.returns, MAX_CURVES):
+        if curves := gymnasium.learning_curves(of_task, data.returns, MAX_CURVES):
             parts.append(content.figure(_unused_name(content, "gym", task), *curves))
     parts.append(content.table(gymnasium.returns_table(counted) if len(counted) else None))
     if len(runs):
@@ -303,16 +304,16 @@ def _add_gym(content: Content, study: Study) -> pd.DataFrame:
     return counted
 
 
-def _add_acting(content: Content, study: Study) -> None:
+def _add_acting(content: Content, data: ReportData) -> None:
     """Plot how the agents acted, where their metrics tell it."""
     figures = []
-    for task, of_task in acting.runs_by_task(study).items():
+    for task, of_task in action_statistics.runs_by_task(data).items():
         runs = without_settings(of_task, shared_settings(of_task.variant))
         plotted = runs[runs.has_line]
         if plotted.variant.nunique() <= MAX_CURVES:
-            caption = acting.ACTING_CAPTION + missing_lines(runs.variant, plotted.variant)
+            caption = action_statistics.ACTING_CAPTION + missing_lines(runs.variant, plotted.variant)
             caption += "" if plotted.finished.all() else f" {UNFINISHED_CAPTION}"
-            figure = acting.acting_figure(plotted, study.acting)
+            figure = action_statistics.acting_figure(plotted, data.acting)
             figures.append(content.figure(_unused_name(content, "acting", task), figure, caption))
     if figures:
         content.sections.append(("How they acted", "".join(figures)))

@@ -1,7 +1,7 @@
 """How far algorithms get on DeepSea: the laws by which the size of the grid decides whether and when it is solved.
 
 Both are fitted by maximum likelihood, with intervals of the profile likelihood: the values that a likelihood-ratio test
-at the 5 % level does not reject. So runs that reached the cap count for what they say, and an algorithm that solved
+at the 5 % level does not reject. Runs that reached the cap are censored observations, and an algorithm that solved
 everything has a lower limit.
 """
 

@@ -15,7 +15,7 @@ LEVEL = 0.05
 RESAMPLES = 2000
 SEED = 0
 MIN_FOR_INTERVAL = 3
-"""Runs. The interval of two would be their range, and that of three is: it covers less than it says."""
+"""Minimum number of runs for a bootstrap interval; at three it equals the range and undercovers."""
 
 
 def interval_of_mean(values: Sequence[float]) -> tuple[float, float] | None:

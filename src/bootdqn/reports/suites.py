@@ -32,7 +32,7 @@ class Suite:
     in_paper: bool
     """Whether the paper has numbers for it."""
 
-    def own(self, table: Table) -> Table:
+    def adapt_table(self, table: Table) -> Table:
         """Return a table under the suite's name, without the columns of the paper's numbers where it has none."""
         if self.in_paper:
             return table

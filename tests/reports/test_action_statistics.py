@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bootdqn.config.settings import from_flat
-from bootdqn.reports.acting import TITLES, acting_figure, runs_by_task
-from bootdqn.reports.load import load_study
+from bootdqn.reports.action_statistics import TITLES, acting_figure, runs_by_task
 from bootdqn.reports.report import write_report
+from bootdqn.reports.report_data import load_report_data
 from bootdqn.reports.style import UNFINISHED_CAPTION
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.training.run import train_run
@@ -30,12 +30,12 @@ def add_records(path, *records):
 
 def tasks(root):
     """Return the tasks that have a figure."""
-    return set(runs_by_task(load_study(root)))
+    return set(runs_by_task(load_report_data(root)))
 
 
 def acting(root):
     """Plot the runs of the only task."""
-    study = load_study(root)
+    study = load_report_data(root)
     (runs,) = runs_by_task(study).values()
     return acting_figure(runs[runs.has_line], study.acting)
 
@@ -152,14 +152,14 @@ def test_an_algorithm_without_a_line_is_named(tmp_path):
 def test_a_value_that_overflowed_is_a_gap(tmp_path):
     write_gym(tmp_path / "run")
     add_records(tmp_path / "run", update(10), update(20, disagreement=None), update(30))
-    np.testing.assert_array_equal(load_study(tmp_path).acting.disagreement, [2.0, np.nan, 2.0])
+    np.testing.assert_array_equal(load_report_data(tmp_path).acting.disagreement, [2.0, np.nan, 2.0])
     acting(tmp_path).savefig(tmp_path / "drawn.png")
 
 
 def test_a_record_before_which_no_step_was_taken_is_skipped(tmp_path):
     write_gym(tmp_path / "run")
     add_records(tmp_path / "run", update(10), update(10, None, None, None), update(20))
-    np.testing.assert_array_equal(load_study(tmp_path).acting.step, [10, 20])
+    np.testing.assert_array_equal(load_report_data(tmp_path).acting.step, [10, 20])
 
 
 @pytest.mark.parametrize("value", [0.0, None])

@@ -193,7 +193,8 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
         isinstance(value, bool) if kind == _SWITCH else isinstance(value, int | float) and not isinstance(value, bool)
     )
     if not fits or (kind == _COUNT and not isinstance(value, int)):
-        raise DamagedFileError(f"{name} is {value!r}, which that setting is not")
+        expected = {_SWITCH: "true or false", _COUNT: "a whole number"}.get(kind, "a number")
+        raise DamagedFileError(f"{name} must be {expected}, got {value!r}")
     return value
 
 

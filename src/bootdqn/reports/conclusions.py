@@ -1,4 +1,4 @@
-"""The answer at the top of a report: which strategy did best in these runs, and on how much evidence."""
+"""The headline of a report: which strategy did best in these runs, and on how much evidence."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ MAX_TASKS = 3
 """Environments of Gymnasium that are named one by one."""
 MAX_GAMES = 3
 """Games that are named one by one."""
-ALONE = "there is nothing to compare it with"
+NOTHING_TO_COMPARE = "there is nothing to compare it with"
 
 
-def answer(
+def headline(
     deep_sea_runs: pd.DataFrame,
     bsuite_scores: pd.DataFrame,
     evaluations: Mapping[Suite, pd.DataFrame],
@@ -34,19 +34,19 @@ def answer(
         evaluations: Those of the runs of each suite that count.
         gym_runs: Finished runs of `train gym` that count.
     """
-    answers = [deep_sea_answer(group) for group in list(deep_sea.by_cap(deep_sea_runs).values())[:1]]
-    answers += [bsuite.bsuite_answer(bsuite_scores)] if len(bsuite_scores) else []
-    answers += [
-        games_answer(atari.with_paper_heads(found), suite) for suite, found in evaluations.items() if len(found)
+    conclusions = [deep_sea_conclusion(group) for group in list(deep_sea.by_cap(deep_sea_runs).values())[:1]]
+    conclusions += [bsuite.bsuite_conclusion(bsuite_scores)] if len(bsuite_scores) else []
+    conclusions += [
+        games_conclusion(atari.with_paper_heads(found), suite) for suite, found in evaluations.items() if len(found)
     ]
-    answers += [gym_answer(gym_runs)] if len(gym_runs) else []
-    return " ".join(answers) or "There is nothing to compare yet."
+    conclusions += [gym_conclusion(gym_runs)] if len(gym_runs) else []
+    return " ".join(conclusions) or "There is nothing to compare yet."
 
 
-def games_answer(evaluations: pd.DataFrame, suite: Suite = ATARI) -> str:
+def games_conclusion(evaluations: pd.DataFrame, suite: Suite = ATARI) -> str:
     """Return which algorithm did best on Atari or MinAtar, and on how much evidence."""
-    variants, cells = atari.variants_of(evaluations), atari.by_cell(evaluations)
-    compared = atari.in_common(evaluations)
+    variants, cells = atari.variants_of(evaluations), atari.by_game_and_variant(evaluations)
+    compared = atari.within_common_budget(evaluations)
     games = [game for game in atari.games_of(compared) if all((game, variant) in cells for variant in variants)]
     if len(variants) == 1:
         return _alone_on_games(evaluations, suite)
@@ -56,39 +56,39 @@ def games_answer(evaluations: pd.DataFrame, suite: Suite = ATARI) -> str:
     best = Counter(filter(None, (atari.leader(evaluations, game, variants) for game in games)))
     seeds = min(cells[game, variant].run.nunique() for game in games for variant in variants)
     frames = atari.format_frames(compared[compared.game.isin(games)])
-    rests_on = f"of {len(variants)} algorithms on {format_count(seeds, 'seed')} and {frames} {suite.unit}."
+    sample_text = f"of {len(variants)} algorithms on {format_count(seeds, 'seed')} and {frames} {suite.unit}."
     first = [variant for variant in variants if best[variant] == max(best.values(), default=0) > 0]
     if not first:
         of = format_count(len(games), "game")
-        return f"On {suite.title}, none has the highest maximal score alone in any of {of}, {rests_on}"
+        return f"On {suite.title}, none has the highest maximal score alone in any of {of}, {sample_text}"
     names, has = " and ".join(map(label, first)), "has" if len(first) == 1 else "each have"
     in_games = f"{best[first[0]]} of {format_count(len(games), 'game')}"
-    return f"On {suite.title}, {names} {has} the highest maximal score in {in_games}, {rests_on}"
+    return f"On {suite.title}, {names} {has} the highest maximal score in {in_games}, {sample_text}"
 
 
 def _alone_on_games(evaluations: pd.DataFrame, suite: Suite) -> str:
     """Return what the only algorithm scored."""
-    cells = {game: runs for (game, _), runs in atari.by_cell(evaluations).items()}
+    cells = {game: runs for (game, _), runs in atari.by_game_and_variant(evaluations).items()}
     scores = {game: float(np.mean(atari.best_scores(runs))) for game, runs in cells.items()}
     listed = ", ".join(f"{score:,.1f} on {paper.title_of(game)}" for game, score in list(scores.items())[:MAX_GAMES])
     more = f" and {format_count(len(scores) - MAX_GAMES, 'further game')}" if len(scores) > MAX_GAMES else ""
     seeds = min(runs.run.nunique() for runs in cells.values())
-    rests_on = f"{format_count(seeds, 'seed')}, {atari.format_frames(evaluations)} {suite.unit}"
+    sample_text = f"{format_count(seeds, 'seed')}, {atari.format_frames(evaluations)} {suite.unit}"
     name = label(evaluations.variant.iloc[0])
-    return f"On {suite.title}, {name} has a maximal score of {listed}{more} ({rests_on}); {ALONE}."
+    return f"On {suite.title}, {name} has a maximal score of {listed}{more} ({sample_text}); {NOTHING_TO_COMPARE}."
 
 
-def deep_sea_answer(runs: pd.DataFrame) -> str:
+def deep_sea_conclusion(runs: pd.DataFrame) -> str:
     """Return which algorithm did best at the largest size, and on how much evidence; of a single one, what it needed.
 
-    Best is who solved it in the largest fraction of runs, and of those who needed the fewest episodes. That these are
-    the fewest of all is said where no run of it reached the cap and no other's mean, or lower bound, is as low.
+    Rank by fraction solved, then by mean episodes. Claim "the fewest episodes" only if no run of the best is
+    censored and every other mean is larger.
     """
     largest = runs["size"].max()
     ranked = deep_sea.ranked_cells(runs[runs["size"] == largest])
     best, *others = ranked
     if not others:
-        return f"At N = {largest}, {_alone_on_deep_sea(best)}; {ALONE}."
+        return f"At N = {largest}, {_alone_on_deep_sea(best)}; {NOTHING_TO_COMPARE}."
     if not best.solved:
         return f"At N = {largest} no algorithm solved DeepSea before the cap ({_seeds_each(ranked)})."
     if not best.censored and all(best.mean_episodes < other.mean_episodes for other in others):
@@ -103,9 +103,11 @@ def deep_sea_answer(runs: pd.DataFrame) -> str:
     named = ranked[: len(first) + 1]
     for cell in named[len(first) :]:
         text += f" Next: {cell.label}, {_mean_of(cell)} ({cell.solved} of {cell.seeds} solved)"
-        text += f"; {_told_apart(best.episodes, cell.episodes, lower_is_better=True)}." if len(first) == 1 else "."
+        text += (
+            f"; {_describe_rank_test(best.episodes, cell.episodes, lower_is_better=True)}." if len(first) == 1 else "."
+        )
     seeds = min(cell.seeds for cell in named)
-    few = f" {format_count(seeds, 'seed')} {'is' if seeds == 1 else 'are'} few: this is a picture, not a proof."
+    few = f" {format_count(seeds, 'seed')} {'is' if seeds == 1 else 'are'} too few for a conclusion."
     return text + (few if seeds <= 3 and len(first) > 1 else "")
 
 
@@ -131,16 +133,16 @@ def _seeds_each(cells: Sequence[Any]) -> str:
     return f"{format_count(most, 'seed')} each" if fewest == most else f"{fewest} to {format_count(most, 'seed')} each"
 
 
-def gym_answer(runs: pd.DataFrame) -> str:
+def gym_conclusion(runs: pd.DataFrame) -> str:
     """Return which algorithm came out highest in each environment, and of many environments how many more there are."""
     tasks = list(gymnasium.by_task(runs).values())
-    answers = [_answer_of_task(of_task) for of_task in tasks[:MAX_TASKS]]
-    left = len(tasks) - len(answers)
-    answers += [f"The table has {format_count(left, 'further environment')}."] if left else []
-    return " ".join(answers)
+    conclusions = [_task_conclusion(of_task) for of_task in tasks[:MAX_TASKS]]
+    left = len(tasks) - len(conclusions)
+    conclusions += [f"The table has {format_count(left, 'further environment')}."] if left else []
+    return " ".join(conclusions)
 
 
-def _answer_of_task(runs: pd.DataFrame) -> str:
+def _task_conclusion(runs: pd.DataFrame) -> str:
     """Return which algorithm is highest in one environment, and whether a rank test finds a difference to the next."""
     where = f"On {runs.task.iloc[0]} ({format_count(runs.budget.iloc[0], 'step')})"
     measure = gymnasium.measure_of(runs)
@@ -151,22 +153,22 @@ def _answer_of_task(runs: pd.DataFrame) -> str:
     means = {variant: float(np.mean(returns)) for variant, returns in values.items()}
     best, *others = values
     over = f"{'on average over' if len(values[best]) > 1 else 'with'} {format_count(len(values[best]), 'seed')}"
-    came_to = f"{format_number(means[best])} {over}"
+    mean_text = f"{format_number(means[best])} {over}"
     if not others:
-        return f"{where} {label(best)} has a {what} of {came_to}; {ALONE}."
+        return f"{where} {label(best)} has a {what} of {mean_text}; {NOTHING_TO_COMPARE}."
     level = [variant for variant in values if means[variant] == means[best]]
     if len(level) > 1:
         names = ", ".join(map(label, level))
-        return f"{where} {len(level)} of {len(values)} algorithms share the highest {what}, {came_to}: {names}."
+        return f"{where} {len(level)} of {len(values)} algorithms share the highest {what}, {mean_text}: {names}."
     following = others[0]
     return (
-        f"{where} {label(best)} has the highest {what}: {came_to}. Next: {label(following)}, "
+        f"{where} {label(best)} has the highest {what}: {mean_text}. Next: {label(following)}, "
         f"{format_number(means[following])} with {format_count(len(values[following]), 'seed')}; "
-        f"{_told_apart(values[best], values[following])}."
+        f"{_describe_rank_test(values[best], values[following])}."
     )
 
 
-def _told_apart(best: Sequence[float], following: Sequence[float], *, lower_is_better: bool = False) -> str:
+def _describe_rank_test(best: Sequence[float], following: Sequence[float], *, lower_is_better: bool = False) -> str:
     """Return whether a rank test finds a difference between the runs of the best mean and those of the next."""
     if not can_differ(len(best), len(following)):
         seeds = f"{len(best)} against {format_count(len(following), 'seed')}"
@@ -174,5 +176,5 @@ def _told_apart(best: Sequence[float], following: Sequence[float], *, lower_is_b
     ahead, p = rank_test(*((best, following) if lower_is_better else (following, best)))
     if p >= LEVEL:
         return f"a rank test finds no difference ({format_p_value(p)})"
-    verdict = "a rank test finds a difference" if ahead else "by a rank test that one is ahead"
+    verdict = "a rank test finds a difference" if ahead else "the rank test favours the latter"
     return f"{verdict} ({format_p_value(p)})"

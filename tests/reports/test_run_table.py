@@ -74,7 +74,7 @@ def test_every_setting_is_a_column_and_nothing_else_of_a_configuration_is(runs):
 def test_a_setting_of_another_type_makes_a_run_unreadable_and_harms_no_other(runs, tmp_path):
     write_deep_sea(tmp_path / "e", "gain", size=5, seed=3, solved=None, bad=[True], batch_size="many")
     found = load_results(tmp_path)
-    assert found.problem[4] == "unreadable: batch_size is 'many', which that setting is not"
+    assert found.problem[4] == "unreadable: batch_size must be a whole number, got 'many'"
     pd.testing.assert_frame_equal(found[:4], runs)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from bootdqn.common.errors import DamagedFileError
 from bootdqn.common.files import is_present
 from bootdqn.config.variants import GAME_ENVIRONMENTS, Variant, unnamed_settings
-from bootdqn.reports.results import (
+from bootdqn.reports.run_table import (
     BUDGETS,
     UNREADABLE,
     Record,
@@ -29,7 +29,7 @@ ACTING = ("overruled", "evoi", "disagreement")
 """The measures of how the agent acted in the metrics of kind `update`."""
 
 
-class Study(NamedTuple):
+class ReportData(NamedTuple):
     """Runs and the metrics that a report shows; each file is read once."""
 
     runs: pd.DataFrame
@@ -48,7 +48,7 @@ class Study(NamedTuple):
         return self.runs[self.runs.counted & (self.runs.environment == environment)]
 
 
-def load_study(path: str | Path | Sequence[Path]) -> Study:
+def load_report_data(path: str | Path | Sequence[Path]) -> ReportData:
     """Load all that a report shows of the runs at and below a directory, or several.
 
     Of runs of one variant, task and seed the first counts; on Atari and MinAtar the one evaluated for longest, since
@@ -67,7 +67,7 @@ def load_study(path: str | Path | Sequence[Path]) -> Study:
             damaged[run.run] = reason_unreadable(error)
     tables = {name: _concatenated(found, _COLUMNS[name]) for name, found in rows.items()}
     last_frames = tables["evaluations"].groupby("run").frames.max().to_dict()
-    return Study(_mark_counted(runs, last_frames, damaged), **tables)
+    return ReportData(_mark_counted(runs, last_frames, damaged), **tables)
 
 
 def shared_settings(variants: Iterable[Variant]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from bootdqn.common.text import figure_label
-from bootdqn.reports.load import Study
+from bootdqn.reports.report_data import ReportData
 from bootdqn.reports.statistics import smoothed
 from bootdqn.reports.style import MAX_MARKED_POINTS, RC_PARAMS, legend_below, mark_end, variant_styles
 
@@ -30,10 +30,10 @@ LOG_SCALE_RATIO = 10
 """How many times as long as the shortest the longest run must be for steps on a log scale."""
 
 
-def runs_by_task(study: Study) -> dict[str, pd.DataFrame]:
+def runs_by_task(data: ReportData) -> dict[str, pd.DataFrame]:
     """Return the runs, finished or not, of each task in which one has a line, with the column `has_line`."""
-    points = study.acting.groupby("run").size()
-    runs = study.runs[study.runs.variant.notna()]
+    points = data.acting.groupby("run").size()
+    runs = data.runs[data.runs.variant.notna()]
     runs = runs.assign(has_line=runs.run.map(points).fillna(0) >= MIN_POINTS)
     largest = runs["size"][runs.has_line & (runs.environment == "deep-sea")].max()
     runs = runs[(runs.environment != "deep-sea") | (runs["size"] == largest)]
