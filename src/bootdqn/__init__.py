@@ -7,13 +7,14 @@ of shape (..., K heads, A actions) as a NumPy, PyTorch or JAX array. The strateg
 `bootdqn/TwoPaths-v0` with Gymnasium.
 """
 
-from bootdqn.api import TrainedEnsemble, evaluate, inspect, load_metrics, load_results, load_run, report, sweep, train
+from bootdqn.api import evaluate, inspect, load_metrics, load_results, load_run, report, sweep, train
 from bootdqn.common.errors import TrainingError, UsageError
 from bootdqn.envs import register_environments
 from bootdqn.exploration.formulas import disagreement, evoi, gain, head_values, ids, information_gain, ucb
 from bootdqn.exploration.registry import format_strategy, parse_strategy, register_strategy
 from bootdqn.exploration.strategies import Boltzmann, Evoi, Gain, Greedy, Ids, Strategy, Ucb, Vote
 from bootdqn.exploration.voting import VoteDiversity, tally, vote, vote_diversity
+from bootdqn.results import TrainedEnsemble
 
 __version__ = "0.5.0"
 

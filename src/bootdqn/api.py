@@ -1,8 +1,8 @@
 """The commands as Python functions, and tables of runs. PyTorch is imported when there is work to do, not before."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,10 @@ from bootdqn.checks import (
 )
 from bootdqn.common.errors import TrainingError
 from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value, format_literal
-from bootdqn.common.specs import Array, as_batch
+from bootdqn.common.specs import as_batch
 from bootdqn.exploration.registry import format_strategy, known_strategies, script_warning
 from bootdqn.exploration.voting import VoteRule
-from bootdqn.results import Page, RunResult, SweepResult
+from bootdqn.results import Page, RunResult, SweepResult, TrainedEnsemble
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from bootdqn.exploration.strategies import Strategy
     from bootdqn.reports.run_table import Paths
     from bootdqn.training.evaluation import Evaluation
-
-
-@dataclass(frozen=True)
-class TrainedEnsemble:
-    """The ensemble of a run, as it was last saved or at one of its snapshots."""
-
-    config: dict[str, Any]
-    """The complete configuration of the run, flat."""
-    step: int
-    """Environment steps before its weights were saved."""
-    q_values: Callable[[Array], Array]
-    """From observations (B, ...) to Q-values (B, K, A); a ValueError where they are not of the environment's form."""
 
 
 def train(

@@ -1,11 +1,13 @@
 """The results of the functions of the Python interface; in a notebook, each shows itself."""
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from bootdqn.common.specs import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +39,18 @@ class RunResult(Mapping[str, Any]):
         from bootdqn.runs.summary import summary_line
 
         return f"<p><code>{escape(str(self.run_dir))}</code>: {escape(summary_line(self.summary))}</p>"
+
+
+@dataclass(frozen=True)
+class TrainedEnsemble:
+    """The ensemble of a run, as it was last saved or at one of its snapshots."""
+
+    config: dict[str, Any]
+    """The complete configuration of the run, flat."""
+    step: int
+    """Environment steps before its weights were saved."""
+    q_values: Callable[[Array], Array]
+    """From observations (B, ...) to Q-values (B, K, A); a ValueError where they are not of the environment's form."""
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,9 @@ class TaskResults(NamedTuple):
     results: Mapping[Variant, Result]
     best_first: Sequence[Variant]
 
-    def compare(self, one: Variant, other: Variant) -> Comparison:
+    def compare(self, ours: Variant, theirs: Variant) -> Comparison:
         """Return the comparison of two of the algorithms."""
-        return Comparison(self.task, self.measure, self.results[one], self.results[other])
+        return Comparison(self.task, self.measure, self.results[ours], self.results[theirs])
 
 
 def comparisons_table(
@@ -116,7 +116,7 @@ def comparisons_table(
         gym_runs: Finished runs of `train gym` that count.
     """
     tasks = chain.from_iterable(_results_by_section(_at_largest_size(deep_sea_runs), evaluations, gym_runs))
-    comparisons = [found.compare(*found.best_first[:2]) for found in tasks if len(found.results) > 1]
+    comparisons = [task.compare(*task.best_first[:2]) for task in tasks if len(task.results) > 1]
     if not comparisons:
         return None
     columns = ("task", "measure", "best", "next", "difference", "95 % interval", "rank test", "seeds")
@@ -124,7 +124,7 @@ def comparisons_table(
         f"Means over seeds; the difference is the best less the next. {TEST_NOTE} The pair was chosen by its "
         "means, which favours the first."
     )
-    note += CENSORING_NOTE if any(one.censored for one in comparisons) else ""
+    note += CENSORING_NOTE if any(comparison.censored for comparison in comparisons) else ""
     rows = [comparison.row() for comparison in comparisons[:MAX_ROWS]]
     return Table("comparisons", "The comparison this rests on", columns, rows, note, text_columns=columns[:4])
 
@@ -148,7 +148,7 @@ def baseline_table(
     """
     sections = _results_by_section(deep_sea_runs, evaluations, gym_runs)
     if baseline is not None:
-        _check_label(baseline, [result.label for found in chain(*sections) for result in found.results.values()])
+        _check_label(baseline, [result.label for task in chain(*sections) for result in task.results.values()])
     against = [(task, _baseline_of(task, section, baseline)) for section in sections for task in section]
     comparisons = [
         task.compare(variant, theirs)
@@ -172,7 +172,7 @@ def baseline_table(
     )  # fmt: skip
     note = f"Means over seeds; the difference is the algorithm less {rival}. {TEST_NOTE}"
     note += _correction_note(comparisons, sum(p is not None for p in p_values))
-    note += CENSORING_NOTE if any(one.censored for one in comparisons) else ""
+    note += CENSORING_NOTE if any(comparison.censored for comparison in comparisons) else ""
     if left_out := [task.task for task, theirs in against if theirs is None and len(task.results) > 1]:
         note += f" Left out, since {baseline or 'BootDQN'} was not run there: {', '.join(left_out)}."
     title = f"Every algorithm against {rival}"
@@ -188,7 +188,7 @@ def _correction_note(comparisons: Sequence[Comparison], tested: int) -> str:
             f"{format_count(tested, 'comparison')} tested in this table, so that the chance of even one false "
             f"difference among those below {LEVEL} is {100 * LEVEL:.0f} % at most."
         )
-    pairs = ((len(one.ours.values), len(one.theirs.values)) for one in comparisons)
+    pairs = ((len(each.ours.values), len(each.theirs.values)) for each in comparisons)
     if not any(can_differ(*pair, LEVEL / max(tested, 1)) for pair in pairs):
         enough = seeds_to_differ(LEVEL / len(comparisons))
         text += f" With these seeds no corrected p-value can be below {LEVEL}; with {enough} of each algorithm one can."
@@ -213,9 +213,11 @@ def _baseline_of(task: TaskResults, section: Sequence[TaskResults], wanted: str 
 
 def _find_baseline(section: Sequence[TaskResults], wanted: str | None) -> Variant | None:
     """Return the variant with the label `wanted`, or BootDQN with the fewest changed settings; None without one."""
-    results = {variant: result for found in section for variant, result in found.results.items()}
+    results = {variant: result for task in section for variant, result in task.results.items()}
     if wanted is None:
-        matching = [one for one in results if base_strategy(one.strategy)[0] == "greedy" and not is_dqn(one)]
+        matching = [
+            variant for variant in results if base_strategy(variant.strategy)[0] == "greedy" and not is_dqn(variant)
+        ]
     else:
         matching = [variant for variant, result in results.items() if result.label == wanted]
     return min(matching, key=variant_order, default=None)
@@ -227,16 +229,16 @@ def _results_by_section(
     """Return the results on each task of each section: within one, variants lack the settings that all of it share."""
     return [
         list(_on_deep_sea(deep_sea_runs)),
-        *(list(_on_games(atari.with_paper_heads(found))) for found in evaluations.values() if len(found)),
+        *(list(_on_games(atari.with_paper_heads(of_suite))) for of_suite in evaluations.values() if len(of_suite)),
         list(_in_gymnasium(gym_runs)),
     ]
 
 
 def _at_largest_size(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs at the largest size of the largest cap; none where no run there solved it."""
-    found = runs[runs.budget == runs.budget.max()]
-    found = found[found["size"] == found["size"].max()]
-    return found if found.solved_at_strict.notna().any() else runs[:0]
+    compared = runs[runs.budget == runs.budget.max()]
+    compared = compared[compared["size"] == compared["size"].max()]
+    return compared if compared.solved_at_strict.notna().any() else runs[:0]
 
 
 def _on_deep_sea(runs: pd.DataFrame) -> Iterator[TaskResults]:

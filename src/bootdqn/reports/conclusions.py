@@ -37,7 +37,7 @@ def headline(
     conclusions = [deep_sea_conclusion(group) for group in list(deep_sea.by_cap(deep_sea_runs).values())[:1]]
     conclusions += [bsuite.bsuite_conclusion(bsuite_scores)] if len(bsuite_scores) else []
     conclusions += [
-        games_conclusion(atari.with_paper_heads(found), suite) for suite, found in evaluations.items() if len(found)
+        games_conclusion(atari.with_paper_heads(runs), suite) for suite, runs in evaluations.items() if len(runs)
     ]
     conclusions += [gym_conclusion(gym_runs)] if len(gym_runs) else []
     return " ".join(conclusions) or "There is nothing to compare yet."

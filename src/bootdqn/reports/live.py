@@ -42,12 +42,12 @@ class Tail:
             DamagedFileError: It is no regular file, or a line is not a JSON object.
         """
         self.restarted = False
-        found = _signature(self._path)
-        if found is None or (found == self._signature and self._position >= found[2]):
+        signature = _signature(self._path)
+        if signature is None or (signature == self._signature and self._position >= signature[2]):
             return []
-        if self._signature is not None and (found[0] != self._signature[0] or found[2] < self._position):
+        if self._signature is not None and (signature[0] != self._signature[0] or signature[2] < self._position):
             self._position, self.restarted = 0, True
-        self._signature = found
+        self._signature = signature
         with os.fdopen(open_regular(self._path), "rb") as file:
             file.seek(self._position)
             content = file.read(MAX_BYTES)
@@ -61,10 +61,10 @@ class Tail:
 def _signature(path: Path) -> _Signature | None:
     """Return what changes when a file does: inode, time and size; None where there is none."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class Curve:
@@ -198,8 +198,9 @@ class FollowedRun:
 
     def _silence(self) -> Iterator[str]:
         if self.row.get("status") == "under way":
-            written = [found[1] for found in map(_signature, (self._directory.timing, self._directory.config)) if found]
-            silent = time.time() - max(written, default=time.time_ns()) / 1e9
+            signatures = map(_signature, (self._directory.timing, self._directory.config))
+            times = [time_ns for _, time_ns, _ in filter(None, signatures)]
+            silent = time.time() - max(times, default=time.time_ns()) / 1e9
             if silent > SILENT_AFTER_SECONDS:
                 yield f"nothing written for {silent / 60:,.0f} minutes"
 
@@ -237,8 +238,10 @@ class LiveRuns:
 
     def update(self) -> dict[str, Any]:
         """Read what has changed, and return what the page shows, ready for JSON."""
-        found = dict(named_runs(self._roots))
-        self._runs = {name: self._runs.get(name) or FollowedRun(name, directory) for name, directory in found.items()}
+        directories = dict(named_runs(self._roots))
+        self._runs = {
+            name: self._runs.get(name) or FollowedRun(name, directory) for name, directory in directories.items()
+        }
         for run in self._runs.values():
             run.update()
         states = [run.state() for run in self._runs.values()]
@@ -260,11 +263,11 @@ class LiveRuns:
                 charts.setdefault((run.row["task"], what), []).append(run)
         for (task, what), runs in sorted(charts.items(), key=lambda item: _natural(item[0][0])):
             styles = variant_styles(run.row["variant"] for run in runs)
-            shown = dict(list(styles.items())[:MAX_CURVES])
+            plotted = dict(list(styles.items())[:MAX_CURVES])
             yield {
                 "task": task,
                 "what": what,
-                "left_out": len(styles) - len(shown),
+                "left_out": len(styles) - len(plotted),
                 "curves": [
                     {
                         "label": style.label,
@@ -276,6 +279,6 @@ class LiveRuns:
                             if run.row["variant"] == variant
                         ],
                     }
-                    for variant, style in shown.items()
+                    for variant, style in plotted.items()
                 ],
             }

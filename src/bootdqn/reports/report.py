@@ -323,7 +323,7 @@ def _unused_name(content: Content, what: str, task: str) -> str:
     """Return a name for a figure of a task that no other has: letters, digits and dashes."""
     name = f"{what}-" + re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:MAX_NAME_LENGTH]
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(one for one in names if one not in content.figures)
+    return next(name for name in names if name not in content.figures)
 
 
 def _add_not_counted(content: Content, runs: pd.DataFrame) -> None:
