@@ -8,6 +8,9 @@ from bootdqn.reports.report_data import without_settings
 from reproduction import studies
 
 PAPER = "deep-sea-frontier"
+NO_PRIOR = "deep-sea-no-prior"
+SCORED = ("deep-sea-explorer", NO_PRIOR, "deep-sea-score")
+"""On bsuite's sizes and its map of the actions."""
 EXPLORER = ("deep-sea-explorer", "deep-sea-large")
 COMPARED = {("greedy", ()), ("greedy", ("prior_scale",)), ("gain", ()), ("evoi:reduce=sum", ())}
 """Strategies of `PAPER` that are shown, each with the names of the settings that differ from the paper's."""
@@ -16,11 +19,18 @@ LITERATURE = {20: "BootDQN", 30: "with priors"}
 
 
 def frontier_runs() -> pd.DataFrame:
-    """Return the runs of the preset `explorer`, whatever their map of actions, and the paper's beside them."""
+    """Return the runs of `explorer` and of Gain without a prior, whatever their map, and the paper's beside them."""
     paper = studies.deep_sea_runs(PAPER)
     names = [(variant.strategy, tuple(name for name, _ in variant.settings)) for variant in paper.variant]
-    explorer = [studies.deep_sea_runs(study) for study in EXPLORER if studies.has_runs(study)]
-    return pd.concat([paper[[name in COMPARED for name in names]], *(without_map(runs) for runs in explorer)])
+    ours = [studies.deep_sea_runs(study) for study in (*EXPLORER, NO_PRIOR) if studies.has_runs(study)]
+    return pd.concat([paper[[name in COMPARED for name in names]], *map(without_map, ours)])
+
+
+def scored_runs() -> pd.DataFrame:
+    """Return the runs on bsuite's sizes and map, of the seeds that all agents have."""
+    runs = pd.concat([without_map(studies.deep_sea_runs(study)) for study in SCORED if studies.has_runs(study)])
+    seeds = runs.groupby("variant", sort=False).seed.unique()
+    return runs[runs.seed.isin(set.intersection(*map(set, seeds)))]
 
 
 def without_map(runs: pd.DataFrame) -> pd.DataFrame:

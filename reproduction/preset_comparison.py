@@ -1,4 +1,4 @@
-"""The preset `explorer` beside `paper`, by the rule in `sweeps/explorer-harm.toml`."""
+"""The preset `explorer` beside `paper`, by the rule in `sweeps/explorer-harm.toml`, and on MinAtar."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,8 @@ PRESETS = ("paper", "explorer")
 
 def last_evaluations(study: str) -> pd.DataFrame:
     """Return `task`, `preset`, `seed` and `value`, the mean return of the last evaluation, of every finished run."""
-    runs = studies.read_study(study).counted("gym")
+    runs = studies.read_study(study).runs
+    runs = runs[runs.counted & runs.finished]
     return runs[["task", "preset", "seed"]].assign(value=runs.last_evaluation.astype(float))
 
 

@@ -105,7 +105,12 @@ def count(study: str) -> str:
 
 def by_size(study: str) -> str:
     """Return mean episodes and solved runs, one row for each size and one column for each algorithm."""
-    cells = deep_sea.cells(studies.deep_sea_runs(study))
+    return by_size_of(studies.deep_sea_runs(study))
+
+
+def by_size_of(runs: pd.DataFrame) -> str:
+    """Return the same of runs that may be of several studies."""
+    cells = deep_sea.cells(runs)
     found = {(cell.size, cell.label): episodes_and_solved(cell) for cell in cells.itertuples()}
     sizes, names = (list(dict.fromkeys(keys)) for keys in zip(*found, strict=True))
     return markdown(("N", *names), [(str(size), *(found.get((size, name), "") for name in names)) for size in sizes])
@@ -139,7 +144,12 @@ def episodes_and_solved(cell: Any) -> str:
 
 def bsuite_score(study: str) -> str:
     """Return bsuite's score of each algorithm, or its bounds."""
-    table = bsuite.deep_sea_table(studies.deep_sea_runs(study), "score")
+    return score_of(studies.deep_sea_runs(study))
+
+
+def score_of(runs: pd.DataFrame) -> str:
+    """Return the same of runs that may be of several studies."""
+    table = bsuite.deep_sea_table(runs, "score")
     return "Too few of bsuite's sizes were run for its score." if table is None else table.to_markdown()
 
 

@@ -18,6 +18,7 @@ from bootdqn.reports.style import to_png
 from reproduction import figures, readings, tables
 from reproduction.clusters import clusters_table
 from reproduction.figures import DocsFigure
+from reproduction.frontier import scored_runs
 from reproduction.minatar_learning_rate import learning_rates
 from reproduction.minigrid import doorkey_table, tasks_table
 from reproduction.preset_comparison import preset_table
@@ -36,6 +37,7 @@ PRESETS = "docs/presets.md"
 ANALOGUES = "docs/reproduction/minatar.md"
 SPEED, SPEED_ATARI = "docs/speed.md", "docs/speed-atari.md"
 WHAT_HELPS = "docs/what-helps.md"
+SEARCH = "docs/reproduction/deep-sea-search.md"
 FRONTIER = "docs/reproduction/deep-sea-frontier.md"
 
 BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
@@ -102,14 +104,18 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (SPEED_ATARI, "speed by-heads", tables.speed_by_heads),
     (SPEED_ATARI, "speed by-strategy", tables.speed_by_strategy),
     (SPEED, "deep-sea-every-step durations", tables.durations),
-    (WHAT_HELPS, "deep-sea-search count", tables.count),
-    (WHAT_HELPS, "deep-sea-search each-seed", tables.each_seed),
+    (SEARCH, "deep-sea-search count", tables.count),
+    (SEARCH, "deep-sea-search each-seed", tables.each_seed),
     (WHAT_HELPS, "deep-sea-explorer figure", figures.EXPLORER),
-    (WHAT_HELPS, "deep-sea-explorer count", tables.count),
+    (SEARCH, "deep-sea-explorer count", tables.count),
     (WHAT_HELPS, "deep-sea-explorer score", tables.bsuite_score),
-    (WHAT_HELPS, "deep-sea-explorer each-seed", tables.each_seed),
-    (WHAT_HELPS, "deep-sea-large count", tables.count),
-    (WHAT_HELPS, "deep-sea-large each-seed", tables.each_seed),
+    (SEARCH, "deep-sea-explorer each-seed", tables.each_seed),
+    (SEARCH, "deep-sea-no-prior count", tables.count),
+    (SEARCH, "deep-sea-no-prior each-seed", tables.each_seed),
+    (WHAT_HELPS, "deep-sea-score score", lambda _: tables.score_of(scored_runs())),
+    (WHAT_HELPS, "deep-sea-score by-size", lambda _: tables.by_size_of(scored_runs())),
+    (SEARCH, "deep-sea-large count", tables.count),
+    (SEARCH, "deep-sea-large each-seed", tables.each_seed),
     (PRESETS, "explorer-harm scores", preset_table),
     (FRONTIER, "deep-sea-ablation count", tables.count),
     (FRONTIER, "deep-sea-ablation figure", figures.ABLATION),

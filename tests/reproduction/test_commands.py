@@ -17,7 +17,7 @@ PAGES = [
     "docs/reproduction/deep-sea-every-step.md",
     "docs/reproduction/deep-sea-choices.md",
     "docs/reproduction/deep-sea-frontier.md",
-    "docs/what-helps.md",
+    "docs/reproduction/deep-sea-search.md",
 ]
 
 
