@@ -98,8 +98,8 @@ def count(study: str) -> str:
     thin = sum(solved.solved_at != solved.solved_at_strict)
     earlier = f", {thin} of them earlier by bsuite's own rule, which does not ask for ten good episodes" if thin else ""
     return (
-        f"{format_count(len(runs), 'run')}: {format_count(runs.variant.nunique(), 'algorithm')}, N = {sizes}, {seeds} a cell, "
-        f"at most {caps} episodes. Solved: {len(solved)}{earlier}."
+        f"{format_count(len(runs), 'run')}: {format_count(runs.variant.nunique(), 'algorithm')}, N = {sizes}, "
+        f"{seeds} a cell, at most {caps} episodes. Solved: {len(solved)}{earlier}."
     )
 
 

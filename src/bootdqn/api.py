@@ -2,12 +2,9 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from bootdqn.checks import (
     FigureFile,
@@ -20,9 +17,10 @@ from bootdqn.checks import (
     check_sweep,
 )
 from bootdqn.common.errors import TrainingError
-from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value, format_literal
+from bootdqn.common.fields import NonNegativeInt, PositiveInt, check_value
 from bootdqn.common.specs import as_batch
-from bootdqn.exploration.registry import format_strategy, known_strategies, script_warning
+from bootdqn.conversion import as_overrides, as_path, as_python, settings_from, strategy_text
+from bootdqn.exploration.registry import script_warning
 from bootdqn.exploration.voting import VoteRule
 from bootdqn.results import Page, RunResult, SweepResult, TrainedEnsemble
 
@@ -81,7 +79,7 @@ def train(
     from bootdqn.training.display import progress_line
     from bootdqn.training.run import default_run_dir, train_run
 
-    config = from_flat(_all_settings(environment, settings))
+    config = from_flat(settings_from(environment, settings))
     if warning := script_warning(config.actor.strategy_from or ""):
         warnings.warn(warning, stacklevel=2)
     path = default_run_dir(config) if run_dir is None else Path(run_dir)
@@ -100,54 +98,6 @@ def train(
     if outcome.exit_code:
         raise TrainingError(f"{path} could not be written in full; the same call resumes it")
     return RunResult(path, outcome.summary)
-
-
-def _all_settings(environment: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all settings as one flat mapping.
-
-    Raises:
-        ValueError: `environment` is neither a name nor a mapping; the message shows how to call `train`.
-    """
-    from bootdqn.config.settings import with_changes
-
-    changes = _flat_settings(settings)
-    if isinstance(environment, str):
-        return {"environment": environment} | changes
-    if isinstance(environment, Mapping):
-        return with_changes(_flat_settings(environment), changes)
-    raise ValueError(
-        f"environment must be a name or a mapping of settings, as in bootdqn.train('deep-sea', size=10); "
-        f"got {environment!r}"
-    )
-
-
-def _flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings as `config.json` has them: a strategy and options as text, numbers as Python's own."""
-    flat = {key: _as_python(value) for key, value in settings.items()}
-    if "strategy" in flat:
-        flat["strategy"] = _strategy_text(flat["strategy"])
-    options = flat.get("env_options")
-    if isinstance(options, Mapping):
-        flat["env_options"] = {name: _as_python(value) for name, value in options.items()}
-    return flat
-
-
-def _strategy_text(strategy: Any) -> Any:
-    """Return the text of a strategy that is an object; anything else as it is."""
-    if type(strategy) in known_strategies().values():
-        return format_strategy(strategy)
-    if is_dataclass(strategy) and not isinstance(strategy, type):
-        raise ValueError(f"{type(strategy).__name__} is not known yet: write @bootdqn.register_strategy above it")
-    if isinstance(strategy, type):
-        raise ValueError(f"strategy must be an object or a text, got a class; write {strategy.__name__}()")
-    return strategy
-
-
-def _as_python(value: Any) -> Any:
-    """Return NumPy's numbers and arrays, alone or in a list, as Python's."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return [_as_python(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def load_run(run_dir: str | Path, *, weights: int | str | Path | None = None) -> TrainedEnsemble:
@@ -197,7 +147,7 @@ def evaluate(
     from bootdqn.training.display import status_line
     from bootdqn.training.evaluation import evaluate_saved_run
 
-    film = check_value("video", VideoFile | None, _as_path(video))
+    film = check_value("video", VideoFile | None, as_path(video))
     with status_line(str(run_dir), quiet=not progress) as show:
         return evaluate_saved_run(
             Path(run_dir),
@@ -207,13 +157,9 @@ def evaluate(
             seed=seed,
             weights=weights,
             video=film,
-            json=_as_path(json),
+            json=as_path(json),
             show=show,
         ).evaluation
-
-
-def _as_path(file: str | Path | None) -> Path | None:
-    return None if file is None else Path(file)
 
 
 def sweep(
@@ -264,7 +210,7 @@ def sweep(
     from bootdqn.config.train import LoggerConfig, SavingConfig
     from bootdqn.sweeps.run_sweep import output_console, run_experiment
 
-    cluster_file = _as_path(cluster)
+    cluster_file = as_path(cluster)
     check_value("workers", PositiveInt | None, workers)
     check_value("retries", NonNegativeInt, retries)
     check_value("gpus_per_run", GpuShare, gpus_per_run)
@@ -273,7 +219,7 @@ def sweep(
     )
     plan, outcome, problems = run_experiment(
         str(name),
-        _as_overrides(overrides),
+        as_overrides(overrides),
         output_console(quiet=not progress),
         out=out,
         dry_run=dry_run,
@@ -293,12 +239,6 @@ def sweep(
         raise KeyboardInterrupt
     failed = {str(end.run.name): end.error for end in outcome.ended if end.error is not None}
     return _sweep_result(plan.out, [str(run.name) for run in plan.runs], failed)
-
-
-def _as_overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Sequence[str]:
-    if not isinstance(overrides, Mapping):
-        return [overrides] if isinstance(overrides, str) else overrides
-    return [f"{key}={format_literal(_as_python(value))}" for key, value in overrides.items()]
 
 
 def _sweep_result(out: Path, names: Sequence[str], failed: dict[str, str]) -> SweepResult:
@@ -336,7 +276,7 @@ def report(
 
     if not directories:
         raise ValueError("report needs a directory, as in bootdqn.report('runs/deepsea')")
-    page = check_value("out", HtmlFile | None, _as_path(out))
+    page = check_value("out", HtmlFile | None, as_path(out))
     check_value("port", Port | None, port)
     check_value("baseline", str | None, baseline)
     check_report(page, baseline, port, watch=watch, as_flags=False)
@@ -387,10 +327,10 @@ def inspect(
     check_value("episodes", PositiveInt, episodes)
     check_value("max_steps", PositiveInt, max_steps)
     check_value("seed", NonNegativeInt, seed)
-    head = check_value("head", int | None, _as_python(head))
-    step = check_value("step", int | None, _as_python(step))
-    page = check_value("out", HtmlFile | None, _as_path(out))
-    plotted = check_value("figure", FigureFile | None, _as_path(figure))
+    head = check_value("head", int | None, as_python(head))
+    step = check_value("step", int | None, as_python(step))
+    page = check_value("out", HtmlFile | None, as_path(out))
+    plotted = check_value("figure", FigureFile | None, as_path(figure))
     check_inspection(page, plotted, step, as_flags=False)
     page = page or Path("inspect.html")
     with status_line(str(run_dir), quiet=not progress) as show:
@@ -400,7 +340,7 @@ def inspect(
             weights=weights,
             episodes=episodes,
             max_steps=max_steps,
-            strategy=check_value("strategy", str | None, _strategy_text(strategy)),
+            strategy=check_value("strategy", str | None, strategy_text(strategy)),
             head=head,
             seed=seed,
             figure=plotted,
