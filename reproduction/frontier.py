@@ -45,7 +45,6 @@ def frontier_figure(_: str) -> Figure:
     axes.set_title("")
     for size, who in LITERATURE.items():
         axes.axvline(size, color="#888888", linewidth=0.9, linestyle="--", zorder=0)
-        axes.annotate(f"{who}, published", (size, axes.get_ylim()[0]), (3, 4), textcoords="offset points", rotation=90,
-                      fontsize=7, color="#666666", va="bottom",
-                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
+        axes.annotate(f"{who},\npublished", (size, 1), (0, 3), xycoords=("data", "axes fraction"),
+                      textcoords="offset points", ha="center", va="bottom", fontsize=7, color="#666666")  # fmt: skip
     return figure
