@@ -117,6 +117,7 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (SEARCH, "deep-sea-large count", tables.count),
     (SEARCH, "deep-sea-large each-seed", tables.each_seed),
     (PRESETS, "explorer-harm scores", preset_table),
+    (PRESETS, "explorer-harm-minatar scores", preset_table),
     (FRONTIER, "deep-sea-ablation count", tables.count),
     (FRONTIER, "deep-sea-ablation figure", figures.ABLATION),
     (FRONTIER, "deep-sea-ablation each-seed", tables.each_seed),

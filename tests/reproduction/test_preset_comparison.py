@@ -3,13 +3,23 @@
 from itertools import combinations
 from statistics import mean
 
+import pytest
+
 from reproduction.archive import read_rows
 from reproduction.preset_comparison import preset_table
 
 
-def values_of(preset, task):
+STUDIES = {
+    "explorer-harm": ("env_id", {"CartPole-v1", "FrozenLake8x8-v1", "bootdqn/TwoPaths-v0"}),
+    "explorer-harm-minatar": ("game", {"breakout", "space-invaders"}),
+}
+"""The setting that names the task, and the tasks, by study."""
+
+
+def values_of(study, preset, task):
     """Return the last evaluations in the summaries, by seed."""
-    runs = [row for row in read_rows("explorer-harm") if row["config"]["env_id"] == task]
+    setting, _ = STUDIES[study]
+    runs = [row for row in read_rows(study) if row["config"][setting] == task]
     runs = [row for row in runs if row["config"]["preset"] == preset]
     return [row["summary"]["last_evaluation"] for row in sorted(runs, key=lambda row: row["config"]["seed"])]
 
@@ -36,11 +46,12 @@ def p_value(ours, theirs):
     return mean(abs(number - middle) >= abs(wins(ours, theirs) - middle) for number in dealt)
 
 
-def test_a_row_has_both_means_and_the_verdict_of_an_exact_test():
-    rows = rows_of(preset_table("explorer-harm"))
-    assert set(rows) == {"CartPole-v1", "FrozenLake8x8-v1", "bootdqn/TwoPaths-v0"}
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_row_has_both_means_and_the_verdict_of_an_exact_test(study):
+    rows = rows_of(preset_table(study))
+    assert set(rows) == STUDIES[study][1]
     for task in rows:
-        paper, explorer = values_of("paper", task), values_of("explorer", task)
+        paper, explorer = values_of(study, "paper", task), values_of(study, "explorer", task)
         assert len(paper) == len(explorer) == 5
         first, second, *_, verdict = rows[task]
         for shown, values in ((first, paper), (second, explorer)):
