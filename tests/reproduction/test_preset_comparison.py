@@ -8,7 +8,6 @@ import pytest
 from reproduction.archive import read_rows
 from reproduction.preset_comparison import preset_table
 
-
 STUDIES = {
     "explorer-harm": ("env_id", {"CartPole-v1", "FrozenLake8x8-v1", "bootdqn/TwoPaths-v0"}),
     "explorer-harm-minatar": ("game", {"breakout", "space-invaders"}),
