@@ -109,6 +109,7 @@ BLOCKS: list[tuple[str, str, Callable[[str], str] | DocsFigure]] = [
     (WHAT_HELPS, "deep-sea-explorer figure", figures.EXPLORER),
     (SEARCH, "deep-sea-explorer count", tables.count),
     (WHAT_HELPS, "deep-sea-explorer score", tables.bsuite_score),
+    (WHAT_HELPS, "deep-sea-no-prior score", tables.bsuite_score),
     (SEARCH, "deep-sea-explorer each-seed", tables.each_seed),
     (SEARCH, "deep-sea-no-prior count", tables.count),
     (SEARCH, "deep-sea-no-prior each-seed", tables.each_seed),
