@@ -18,7 +18,7 @@ from bootdqn.config.settings import from_flat, to_flat
 from bootdqn.config.train import SavingConfig
 from bootdqn.runs.directory import RunDirectory
 from bootdqn.runs.signals import STOP_SIGNALS
-from bootdqn.sweeps.executor import Ended, Progressed, Started, SweepExit, split_remaining
+from bootdqn.sweeps.executor import Ended, Fault, Progressed, Started, SweepExit, split_remaining
 from bootdqn.sweeps.local import run_locally
 from bootdqn.sweeps.processes import end_process, start_process
 from bootdqn.sweeps.sweep_file import PlannedRun, deep_sea_sweep, load_sweep
@@ -215,6 +215,15 @@ def test_a_sweep_that_is_stopped_says_what_the_same_command_resumes(tmp_path, ca
     monkeypatch.setattr("bootdqn.sweeps.run_sweep.run_sweep", lambda *_, **__: SweepExit(ended, 130))
     assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 130
     assert capsys.readouterr().err == f"the same command resumes {which}\n"
+
+
+def test_a_run_that_would_fail_again_is_not_promised_to_be_resumed(tmp_path, capsys, monkeypatch):
+    (tmp_path / "own.toml").write_text("[base]\nenvironment = 'deep-sea'\nsize = 3\n[axes]\nseed = [0, 1]\n")
+    mistaken, stopped = load_sweep(str(tmp_path / "own.toml")).runs()
+    ended = [Ended(mistaken, None, "needs a package", Fault.USAGE), Ended(stopped, {"status": "interrupted"})]
+    monkeypatch.setattr("bootdqn.sweeps.run_sweep.run_sweep", lambda *_, **__: SweepExit(ended, 130))
+    assert run_command_line(["sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out")]) == 130
+    assert capsys.readouterr().err.endswith("the same command resumes 1 run\n")
 
 
 def test_a_run_whose_end_could_not_be_written_is_not_finished(tmp_path, capsys, user_code):
